@@ -177,7 +177,7 @@ def test_utf_16_is_read_as_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_pairs_that_are_cut_between_two_reads_are_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(utf_16, "_AT_ONCE", 2)
-    plant(monkeypatch, utf_16._Transcoded, "_decoded", ("0xD8 <= high < 0xDC", "False"))
+    plant(monkeypatch, utf_16._Utf8Stream, "_decoded", ("0xD8 <= high < 0xDC", "False"))
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffn\tt\n1\t𝄞\n2\ta\n".encode("utf-16-le"))
     with pytest.raises(FaultyRecords, match="not UTF-8"):

@@ -18,7 +18,7 @@ from doublure.support import yaml12 as yaml_text
 SKELETON: Mapping[str, Any] = {"doublure": 1, "kind": "table", "columns": {"any": {"type": "boolean"}}}
 
 _INDEX = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
-"""How pandas names an index without a name that it wrote into a file, and read again."""
+"""The names that pandas gives an index without one, written into a file and read again."""
 
 
 def opened(opens: Callable[..., Any], data: Any, keys: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:

@@ -21,7 +21,7 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, ImageSource
 from doublure.data.splits import labels_among, named, only
-from doublure.data.tables.containers.registry import CSV, container_of
+from doublure.data.tables.containers.registry import CSV, find_container
 from doublure.data.tables.csv_files import refused
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, Fault, FaultyRecords
@@ -33,7 +33,7 @@ _ROWS = 256
 
 def is_list(path: Path) -> bool:
     """Whether a file is a table of names by its ending."""
-    return container_of(path) is CSV
+    return find_container(path) is CSV
 
 
 def lists_pictures(path: Path) -> bool:

@@ -27,7 +27,7 @@ import pandas as pd
 
 from doublure.data.relational.records import Ints, Marks, RelatedRows, RelatedSet
 from doublure.data.tables import cells
-from doublure.data.tables.containers.registry import container_of, stem_of
+from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
@@ -150,8 +150,8 @@ def _open(table: Any, name: str, written: Written | None) -> TableSource:
 
 def table_name(path: Path) -> str | None:
     """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
-    known = path.is_file() and not path.name.startswith(".") and container_of(path) is not None
-    return (stem_of(path) or None) if known else None
+    known = path.is_file() and not path.name.startswith(".") and find_container(path) is not None
+    return (bare_name(path) or None) if known else None
 
 
 def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: RelationalSchema) -> pd.DataFrame:

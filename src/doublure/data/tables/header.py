@@ -1,4 +1,4 @@
-"""The names of a table's columns, of any container: renamed as the schema says; a column without a name is not read."""
+"""The names of a table's columns: renamed as the schema says; a column without one is not read."""
 
 from __future__ import annotations
 

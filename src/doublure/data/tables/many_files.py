@@ -9,7 +9,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
-from doublure.data.tables.containers.registry import container_of
+from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError, Fault, FaultyRecords
@@ -99,7 +99,7 @@ def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], T
 def holds_tables(folder: Path) -> bool:
     """Whether a folder looks like a table in parts, from the names of its files alone."""
     forms = {_form(path) for path in _inside(folder)}
-    return len(forms) == 1 and all(container_of(path) for path in _inside(folder))
+    return len(forms) == 1 and all(find_container(path) for path in _inside(folder))
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -110,5 +110,5 @@ def _inside(folder: Path) -> list[Path]:
 
 def _form(path: Path) -> str:
     """Return the form of a file by its ending: of CSV, each ending is one."""
-    found = container_of(path)
+    found = find_container(path)
     return path.suffix.lower() if found is None else found.form_of(path)

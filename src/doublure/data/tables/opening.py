@@ -20,7 +20,7 @@ from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
 from doublure.data.tables.arrow_text import coded_in, readable
-from doublure.data.tables.containers.registry import CSV, PARQUET, Container, container_of, unknown
+from doublure.data.tables.containers.registry import CSV, PARQUET, TableContainer, find_container, unknown
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.header import header_names
 from doublure.data.tables.many_files import files_of, open_files
@@ -176,7 +176,7 @@ def _opened(source: Any, written: Written | None) -> TableSource:
 
 def _open_file(path: Path, written: Written | None) -> TableSource:
     file, part = split_off(path)
-    container = container_of(file)
+    container = find_container(file)
     if not file.is_file() or (part is not None and container is not None and not container.sheets):
         raise DataError("there is no such file", field=path, remedy="give the path of a file, such as CSV or Parquet")
     if container is None:
@@ -186,7 +186,7 @@ def _open_file(path: Path, written: Written | None) -> TableSource:
     return (_OPENERS.get(container) or container.opener(file.name))(path, written)
 
 
-_OPENERS: Mapping[Container, Callable[[Path, Written | None], TableSource]] = {
+_OPENERS: Mapping[TableContainer, Callable[[Path, Written | None], TableSource]] = {
     CSV: _CsvSource,
     PARQUET: _ParquetSource,
 }

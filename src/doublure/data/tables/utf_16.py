@@ -26,10 +26,10 @@ def in_utf_8(file: IO[bytes], codec: str) -> IO[bytes]:
         codec: That the mark names.
     """
     file.read(2)
-    return io.BufferedReader(_Transcoded(file, codec))
+    return io.BufferedReader(_Utf8Stream(file, codec))
 
 
-class _Transcoded(io.RawIOBase):
+class _Utf8Stream(io.RawIOBase):
     def __init__(self, file: IO[bytes], codec: str) -> None:
         self._file, self._codec = file, codec
         self._held = self._ready = b""

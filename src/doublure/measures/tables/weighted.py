@@ -34,7 +34,7 @@ class RealAndSynthetic(Result):
 
 
 class WeightedFigure(Result):
-    """What is weighted of a number, or of one value of a list.
+    """Figures of a number, or of one value of a list, without and with weights.
 
     Attributes:
         column: The column.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from doublure.data.tables import csv_files, csv_records
-from doublure.data.tables.containers.object_rows import ObjectRows, Row
+from doublure.data.tables.containers.object_rows import ObjectRow, ObjectRows
 from doublure.data.tables.csv_records import MISENCODED, TOO_LONG, Dialect
 from doublure.errors import DataError, printable
 
@@ -68,13 +68,13 @@ class JsonLinesSource(ObjectRows):
         return
 
     @override
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:
         keys = [self._keys.get(name, name) for name in columns]
         for line, found in self._objects():
             if isinstance(found, str):
-                yield Row(line, (), found)
+                yield ObjectRow(line, (), found)
             else:
-                yield Row(line, [found.get(key) for key in keys])
+                yield ObjectRow(line, [found.get(key) for key in keys])
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Yield each record's line, from 1, and its object, or why it cannot be read."""

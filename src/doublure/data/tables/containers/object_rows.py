@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 50_000
 """Records that are held as objects at once: a few hundred bytes a cell of them."""
 
 
-class Row(NamedTuple):
+class ObjectRow(NamedTuple):
     """A record. Private.
 
     Attributes:
@@ -42,7 +42,7 @@ class ObjectRows(TableSource):
     """Rule of a record that cannot be read -> remedy."""
 
     @abstractmethod
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:
         """Yield the records, with the cells of some columns.
 
         Raises:

@@ -21,7 +21,7 @@ COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Container:
+class TableContainer:
     """A form of files that hold a table.
 
     Attributes:
@@ -61,23 +61,23 @@ class Container:
         return cast("Opener", getattr(importlib.import_module(f"doublure.data.tables.containers.{module}"), name))
 
 
-CSV = Container(name="CSV", endings=(".csv", ".tsv", ".txt"), compressed=True)
-PARQUET = Container(name="Parquet", endings=(".parquet", ".pq"))
+CSV = TableContainer(name="CSV", endings=(".csv", ".tsv", ".txt"), compressed=True)
+PARQUET = TableContainer(name="Parquet", endings=(".parquet", ".pq"))
 CONTAINERS = (
     CSV,
     PARQUET,
-    Container(
+    TableContainer(
         name="Excel",
         endings=(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
         place=("sheets", "SheetSource"),
         library="python_calamine",
         sheets=True,
     ),
-    Container(
+    TableContainer(
         name="JSON lines", endings=(".jsonl", ".ndjson"), place=("json_lines", "JsonLinesSource"), compressed=True
     ),
-    Container(name="Arrow", endings=(".feather", ".arrow", ".ipc"), place=("arrow_files", "ArrowFileSource")),
-    Container(
+    TableContainer(name="Arrow", endings=(".feather", ".arrow", ".ipc"), place=("arrow_files", "ArrowFileSource")),
+    TableContainer(
         name="Stata, SPSS or SAS",
         endings=(".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"),
         place=("statistics_packages", "PackageSource"),
@@ -87,7 +87,7 @@ CONTAINERS = (
 _BY_ENDING = {ending: container for container in CONTAINERS for ending in container.endings}
 
 
-def container_of(path: Path) -> Container | None:
+def find_container(path: Path) -> TableContainer | None:
     """Return the container that a file's ending names; None where it names none."""
     endings = _endings(path)
     found = _BY_ENDING.get(endings[-1]) if endings else None
@@ -100,7 +100,7 @@ def _endings(path: Path) -> list[str]:
     return [ending for suffix in path.suffixes if (ending := suffix.lower()) not in COMPRESSIONS]
 
 
-def stem_of(path: Path) -> str:
+def bare_name(path: Path) -> str:
     """Return a file's name without the ending of its container, and of its compression."""
     name = path.name
     for ending in COMPRESSIONS:

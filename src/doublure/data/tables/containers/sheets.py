@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from doublure.data.splits import several, split_off
 from doublure.data.tables.containers.clock_cells import clock_text
-from doublure.data.tables.containers.object_rows import ObjectRows, Row
+from doublure.data.tables.containers.object_rows import ObjectRow, ObjectRows
 from doublure.data.tables.header import header_names
 from doublure.errors import DataError, printable
 
@@ -40,7 +40,7 @@ class SheetSource(ObjectRows):
     """
 
     remedies: ClassVar[Mapping[str, str]] = {BEYOND: "name their column, or take them out"}
-    read_whole: ClassVar[bool] = True
+    read_whole = True
 
     def __init__(self, path: Path, written: Written | None = None) -> None:
         self._path, sheet = split_off(path)
@@ -59,7 +59,7 @@ class SheetSource(ObjectRows):
         super().__init__(path.name, self._names)
 
     @override
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:
         places, fields = [self._names.index(name) for name in columns], len(self._names)
         records = self._cells()
         next(records, None)
@@ -67,7 +67,7 @@ class SheetSource(ObjectRows):
             beyond = any(cell is not None for cell in cells[fields:])
             if beyond or any(cell is not None for cell in cells):
                 held = [*cells, *([None] * (fields - len(cells)))]
-                yield Row(line, [held[place] for place in places], BEYOND if beyond else "")
+                yield ObjectRow(line, [held[place] for place in places], BEYOND if beyond else "")
 
     def _cells(self) -> Iterator[tuple[int, list[object]]]:
         """Yield the header and the rows below it, each with its number, from 1."""
