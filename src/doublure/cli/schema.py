@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images, series, or a folder of tables.")],
+    data: Annotated[
+        Path, typer.Argument(help="A table (CSV, Parquet, Excel, Stata, …), images, series, or a folder of tables.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
