@@ -129,6 +129,27 @@ def test_a_text_of_another_encoding_is_a_misfit_alone(tmp_path: Path, ending: st
     check_a_text_of_another_encoding_is_a_misfit_alone(tmp_path, ending)
 
 
+def test_a_text_that_its_width_cuts_ends_before_the_cut(tmp_path: Path) -> None:
+    readers_there(".sav")
+    path = tmp_path / "people.sav"
+    WRITERS[".sav"](path, NAMES, [{**PLAIN[0], "t": "aé"}, PLAIN[0]])
+    path.write_bytes(path.read_bytes().replace("aé".encode(), b"aq\xc3"))
+    (text,) = [row["t"].iloc[0] for row in open_table(path).raw(["t"])]
+    assert text == "aq"
+
+
+def test_numbers_of_a_package_are_what_their_format_says() -> None:
+    forms = {
+        "number": ["F8.2", "%9.0g", "BEST12", None, "DOLLAR8", "COMMA10"],
+        "day": ["DATE11", "ADATE10", "%td", "%tdD_m_Y", "%d", "DATE9", "YYMMDD10", "E8601DA", "MMDDYY"],
+        "moment": ["DATETIME20", "%tc", "%tC", "%tcCCYY-NN-DD", "E8601DT", "YMDHMS19"],
+        "span": ["TIME8", "DTIME", "%tcHH:MM:SS", "%tchh:MM", "TIME", "HHMM", "TOD8"],
+    }
+    for form, shown in forms.items():
+        assert [statistics_packages._form(each, "double") for each in shown] == [form] * len(shown)
+    assert statistics_packages._form("DATE9", "string") == "text"
+
+
 def test_a_library_that_refuses_a_file_for_one_text_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     readers_there(".sav")
     codec = "codecs.lookup(self._given or named or ('windows-1252' if old else 'utf-8')).name"

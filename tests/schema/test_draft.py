@@ -11,7 +11,7 @@ import pytest
 import doublure as db
 from doublure.drafting.codebook import read_codebook
 from doublure.drafting.draft import draft, drafted
-from doublure.errors import DataError, DoublureError, InputError, SchemaError
+from doublure.errors import DoublureError, InputError, SchemaError
 from doublure.schema import Schema
 
 BUNDLED = Path(__file__).resolve().parents[2] / "src/doublure/datasets/bundled"

@@ -212,7 +212,9 @@ def draft(
     """Draft a schema from a table's column names and storage types.
 
     Args:
-        data: A path to a table, such as CSV, Parquet or Excel, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder, or arrays.
+        data: A path to a table, such as CSV, Parquet or Excel, or a DataFrame; for images, a path to NPZ, IDX, Parquet
+            or a folder, or arrays.
+            or a folder, or arrays.
         codebook: A CSV file with public facts; see :mod:`doublure.drafting.codebook`.
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
         encoding: Of a table's CSV files, if not UTF-8.

@@ -21,6 +21,7 @@ from doublure.data.tables.containers.clock_cells import clock_text
 from doublure.data.tables.containers.object_rows import ObjectRow, ObjectRows
 from doublure.data.tables.header import header_names
 from doublure.errors import DataError, printable
+from doublure.schema.scalars import EXACT
 
 if TYPE_CHECKING:
     from doublure.schema.written import Written
@@ -97,8 +98,11 @@ def _plain(cell: object) -> object:
     """Return a cell as it is read; None for an empty one.
 
     A moment is kept as days in float64, whose neighbours lie about a millionth of a second apart in our time: it is
-    rounded to a thousandth. A span below a day may be shown, and come, as a time of day: both become one text.
+    rounded to a thousandth. A whole number is kept as one in float64, and comes as a whole one. A span below a day may
+    be shown, and come, as a time of day: both become one text.
     """
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= EXACT:
+        return int(cell)
     if isinstance(cell, datetime.datetime):
         beside = round(cell.microsecond, -3) - cell.microsecond
         return cell + datetime.timedelta(microseconds=beside)

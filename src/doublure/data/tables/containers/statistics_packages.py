@@ -4,8 +4,8 @@ The file's form says which columns are texts, numbers, days, moments or spans; e
 Codes are read, not the labels beside them; what the file itself declares missing is missing.
 
 Text is taken as bytes, and decoded here cell by cell: the library would refuse the file for one cell of another
-encoding. It is in the schema's ``encoding``, else in the one that the file names, else in UTF-8, or windows-1252 of
-Stata before version 14.
+encoding. A character that the width of its column cuts off is left out. It is in the schema's ``encoding``, else in the
+one that the file names, else in UTF-8, or windows-1252 of Stata before version 14.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ _1960 = -315_619_200.0
 _1582 = -12_219_379_200.0  # 1582-10-14: SPSS counts from the day before the first one of the Gregorian calendar
 _SPSS = (".sav", ".zsav", ".por")
 _CLOCKS: Mapping[str, re.Pattern[str]] = {
+    "span": re.compile(
+        r"%-?t[cC][Hh][Hh]:MM(:SS)?.*|D?TIME\d*(\.\d+)?|TIMEAMPM.*|MTIME.*|HHMM.*|MMSS.*|TOD.*|[EB]8601TM.*|IS8601TM.*"
+    ),
     "moment": re.compile(r"%-?t[cC].*|DATETIME.*|YMDHMS.*|DATEAMPM.*|DTDATE.*|[EB]8601D[TZ].*|MDYAMPM.*|IS8601DT.*"),
     "day": re.compile(
         r"%-?t?d.*|DATE\d*|[AESJ]DATE\d*|DDMMYY[BCDNPS]?\d*|MMDDYY[BCDNPS]?\d*|YYMMDD[BCDNPS]?\d*|[EB]8601DA.*|"
         r"IS8601DA.*|WORDDAT[EX].*|WEEKDAT[EX].*|JULIAN.*|MONYY.*|YYMM[A-Z]?\d*|MOYR\d*|QYR\d*|WKYR\d*|NLDATE\d*"
     ),
-    "span": re.compile(r"D?TIME\d*(\.\d+)?|TIMEAMPM.*|MTIME.*|HHMM.*|MMSS.*|TOD.*|[EB]8601TM.*|IS8601TM.*"),
 }
 
 
@@ -72,6 +74,7 @@ class PackageSource(TableSource):
 
     def __init__(self, path: Path, written: Written | None = None) -> None:
         self._path, self._ending = path, path.suffix.lower()
+        self._second = 0.001 if self._ending == ".dta" else 1.0  # Stata counts thousandths
         self._given = None if written is None else written.encoding
         about = self._read(metadataonly=True, encoding=self._given)[1]
         self._stored = list(about.column_names)
@@ -116,6 +119,7 @@ class PackageSource(TableSource):
             return pd.Series([known[text] for text in cells], dtype=object)
         numbers: Floats = np.array(cells, dtype=np.float64)
         if form == "span":
+            numbers = numbers * self._second
             return pd.Series([None if np.isnan(number) else clock_text(number) for number in numbers], dtype=object)
         return pd.Series(numbers if form == "number" else self._moments(numbers, form))
 
@@ -123,7 +127,7 @@ class PackageSource(TableSource):
         if text is None or self._encoding is None:
             return text
         try:
-            return text.encode(_AS_BYTES).decode(self._encoding)
+            return codecs.getincrementaldecoder(self._encoding)().decode(text.encode(_AS_BYTES))  # which may be cut
         except UnicodeDecodeError:
             return UNREAD
 
@@ -131,8 +135,8 @@ class PackageSource(TableSource):
         """Return days or moments, NaT for missing ones."""
         if self._ending in _SPSS:
             seconds = numbers + _1582
-        else:  # Stata counts thousandths of a second
-            seconds = numbers * (_DAY if form == "day" else 0.001 if self._ending == ".dta" else 1.0) + _1960
+        else:
+            seconds = numbers * (_DAY if form == "day" else self._second) + _1960
         missing = np.isnan(seconds)
         whole = np.floor(np.clip(np.where(missing, 0, seconds), -_LAST, _LAST))
         found: np.ndarray[Any, np.dtype[Any]] = whole.astype(np.int64).astype("datetime64[s]")
