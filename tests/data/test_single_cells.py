@@ -360,3 +360,20 @@ def test_one_cell_of_a_list_changes_no_other(one):
 
     assert read([]) == read([one]) == read([one, one])
     assert read([])[0] == ["value 1", "value 2", "value true", "value rest"]
+
+
+@pytest.mark.parametrize("container", ["text", "decimal", "int64"])
+def test_whole_numbers_beyond_2_to_the_53_are_never_one(container: str) -> None:
+    """As float64, 9007199254740993 is 9007199254740992: a list of codes would take one for the other."""
+    listed, near = 2**53, 2**53 + 1
+    schema = Schema.parse(
+        f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {{type: category, values: [{listed}, 7], missing: false}}}}"
+    )
+    cells = {
+        "text": pd.Series([f"{listed}.0", str(near)]),
+        "decimal": pd.Series([decimal.Decimal(listed), decimal.Decimal(near)], dtype=object),
+        "int64": pd.Series([listed, near]),
+    }[container]
+    assert list(canonical(cells[:1], schema.columns["a"], "a")) == [str(listed)]
+    with pytest.raises(DataError, match="values outside the schema's list"):
+        canonical(cells[1:].reset_index(drop=True), schema.columns["a"], "a")

@@ -11,6 +11,7 @@ from planting import plant
 
 import doublure as db
 from doublure.data.opening import open_data
+from doublure.data.tables import rewriting
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rewriting import RewrittenSource
 from doublure.errors import DataError, SchemaError
@@ -153,3 +154,87 @@ def test_a_fit_and_its_evaluation_read_the_same_spelling(tmp_path: Path) -> None
     assert db.load(tmp_path / "run").schema.written == syn.schema.written
     assert syn.sample(5, seed=1)["when"].dt.year.eq(2024).all()
     assert len(db.evaluate.report(syn, path).scores)
+
+
+# -- cells that are stored as numbers, and each by itself --------------------------------------------------------------
+
+OWN = """
+columns:
+  day: {type: date, bounds: [2000-01-01, 2030-12-31], date_format: YYYYMMDD, missing: [99991231]}
+  month: {type: month, bounds: [2000-01, 2030-12], date_format: YYYYMM, missing: true}
+  truth: {type: boolean, written: {true: 2, false: 1}, missing: true}
+  cost: {type: real, bounds: [0, 10000], precision: 2, format: '$#,##0.00', missing: true}
+"""
+CELLS: dict[str, list[object]] = {
+    "day": [20230309, 20230309.0, "20230309", 99991231, None, 20230230, 2023030, "9.3.2023", True, "2023-03-09"],
+    "month": [202303, "202303", 202313, None, "2023-03", 20233, 2.5, "x", False, 202303.0],
+    "truth": [2, 1, "2", "1", None, 2.0, "true", 3, "Y", "x"],
+    "cost": ["$1,234.50", "-$1.00", "$5", None, "5", 5.25, "€5", "$1.234,50", "x", 7],
+}
+READ = {
+    "day": [19425.0] * 3 + [None] * 7,
+    "month": [638.0, 638.0, None, None, None, None, None, None, None, 638.0],
+    "truth": [1.0, 0.0, 1.0, 0.0, None, 1.0, None, None, None, None],
+    "cost": [1234.5, 0.0, 5.0, None, None, 5.25, None, None, None, 7.0],
+}
+
+
+def check_each_cell_is_read_by_itself() -> None:
+    """What stands beside a cell, and in what order, decides on nothing: neighbouring data sets read alike."""
+    schema = Schema.parse(HEAD + "misfit: coerce\n" + OWN)
+
+    def numbers(frame: pd.DataFrame) -> dict[str, list[object]]:
+        found = open_data(frame, "table", schema.written).load(schema, at_least=1).content
+        read = {name: column.numbers_of(found[name]) for name, column in schema.columns.items()}
+        return {name: [None if cell != cell else cell for cell in cells] for name, cells in read.items()}
+
+    whole = pd.DataFrame(CELLS, dtype=object)
+    assert numbers(whole) == READ
+    assert numbers(whole[::-1].reset_index(drop=True)) == {name: cells[::-1] for name, cells in READ.items()}
+    for row in range(len(whole)):
+        alone = numbers(whole.iloc[[row]].reset_index(drop=True))
+        assert alone == {name: [cells[row]] for name, cells in READ.items()}
+
+
+def test_each_cell_is_read_by_itself() -> None:
+    check_each_cell_is_read_by_itself()
+
+
+def test_a_spelling_that_looks_at_the_column_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(
+        monkeypatch,
+        rewriting,
+        "rewritten",
+        ("cells.dtype == object or numbers", "(cells.dtype == object and cells.map(type).nunique() == 1) or numbers"),
+    )
+    with pytest.raises(AssertionError):
+        check_each_cell_is_read_by_itself()
+
+
+def test_numbers_of_typed_columns_are_dates_in_every_container(tmp_path: Path) -> None:
+    schema = Schema.parse(HEAD + OWN)
+    frame = pd.DataFrame({"day": [20230309, 99991231], "month": [202303, 202312], "truth": [2, 1], "cost": [1.5, None]})
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    frame.astype({"day": "float64", "truth": "int8"}).to_parquet(tmp_path / "b.parquet", index=False)
+    frame.assign(cost=["$1.50", ""]).to_csv(tmp_path / "c.csv", index=False)
+    whole = loaded(frame, HEAD + OWN)
+    assert schema.columns["day"].numbers_of(whole["day"])[0] == 19425
+    for other in (frame.convert_dtypes(), *(tmp_path / name for name in ("a.parquet", "b.parquet", "c.csv"))):
+        pd.testing.assert_frame_equal(whole, loaded(other, HEAD + OWN))
+
+
+def test_the_form_of_cells_is_gone_once_they_are_read() -> None:
+    """A fit sees what cells mean: no spelling, storage type or order of levels in them can reach what it makes."""
+    text = (
+        HEAD + "columns:\n  a: {type: boolean, missing: false}\n  b: {type: category, values: [x, z], missing: false}\n"
+        "  c: {type: integer, bounds: [0, 9], missing: true}\n  d: {type: date, bounds: [2000-01-01, 2030-12-31]}\n"
+    )
+    plain = pd.DataFrame({"a": [True, False], "b": ["x", "z"], "c": [1, None], "d": ["2024-01-31", "2024-02-01"]})
+    others = (
+        plain.assign(a=["Y", "n"], c=pd.array([1, None], dtype="Int8"), d=pd.to_datetime(plain["d"])),
+        plain.assign(a=pd.Categorical(["yes", "no"]), b=pd.Categorical(["x", "z"], categories=["z", "x"])),
+        plain.assign(a=[1, 0], c=["1.0", ""], d=["2024-01-31T00:00", "2024-02-01 00:00:00"]),
+        plain.assign(b=plain["b"].astype("category"), c=[1.0, float("nan")], d=pd.to_datetime(plain["d"]).dt.date),
+    )
+    for other in others:
+        pd.testing.assert_frame_equal(loaded(other, text), loaded(plain, text))

@@ -51,6 +51,7 @@ def test_every_type_and_key_is_described() -> None:
             "values",
         ),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
+        *("date_format", "dtype", "format", "written"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

@@ -299,7 +299,8 @@ def test_how_readings_are_written_stands_in_the_draft_as_comments(tmp_path: Path
         assert line in text
     assert "1.234,5" not in text
     confirmed = Schema.parse(text.replace("# date_format", "date_format").replace("# decimal", "decimal"))
-    assert (confirmed.date_format, confirmed.decimal, confirmed.encoding) == ("DD.MM.YYYY", ",", "iso8859-1")
+    assert (confirmed.date_format, confirmed.decimal, confirmed.encoding) == ("DD.MM.YYYY hh:mm", ",", "iso8859-1")
+    assert confirmed.delimiter == ";"  # the header tells it
 
 
 def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path: Path) -> None:
@@ -307,8 +308,8 @@ def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path
     (tmp_path / "meter.csv").write_text("id;town\n" + "".join(f"{number};x\n" for number in range(60)))
     text = drafted(tmp_path, kind="relational", encoding="latin-1").to_yaml()
     assert Schema.parse(text).encoding == "iso8859-1"
-    assert "# date_format: DD.MM.YYYY" in text
-    assert "      # Datum: {type: datetime, bounds: undeclared}  # if it holds dates" in text
+    form = "date_format: 'DD.MM.YYYY hh:mm'"
+    assert f"      # Datum: {{type: datetime, {form}, bounds: undeclared, step: 60}}  # if it holds dates" in text
 
 
 def test_a_codebook_describes_columns_of_each_table(tmp_path):
@@ -334,3 +335,49 @@ def test_a_codebook_describes_columns_of_each_table(tmp_path):
     assert Schema.parse(text) == made.schema
     with pytest.raises(SchemaError, match="leave it out for images"):
         drafted(tmp_path, codebook(tmp_path, rows), "images")
+
+
+def test_a_codebook_says_how_cells_are_written(tmp_path: Path) -> None:
+    rows = (
+        "column,type,lower,upper,missing,precision,date_format,format,written,dtype\n"
+        "icu,boolean,,,false,,,,Y|N,\nissued,date,2000-01-01,2024-12-31,false,,YYYYMMDD,,,Int64\n"
+        'price,real,0,1000,false,2,,"$#,##0.00",,\ncount,integer,0,99,false,,,,,int8\n'
+    )
+    (tmp_path / "codes.csv").write_text(rows)
+    data = pd.DataFrame({"icu": ["Y"], "issued": [20230309], "price": ["$1.00"], "count": [1]})
+    columns = drafted(data, tmp_path / "codes.csv").schema.columns
+    assert columns["icu"].fact("written") == {"true": "Y", "false": "N"}
+    assert (columns["issued"].fact("date_format"), columns["issued"].dtype) == ("YYYYMMDD", "Int64")
+    assert (columns["price"].fact("format"), columns["count"].dtype) == ("$#,##0.00", "int8")
+    (tmp_path / "codes.csv").write_text("column,type,written\nicu,boolean,Y\n")
+    with pytest.raises(SchemaError, match="row 2, written: written gives a text for true and one for false"):
+        drafted(data, tmp_path / "codes.csv")
+
+
+def test_a_draft_takes_the_storage_types_of_a_typed_container_and_no_cell(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "a": np.arange(3, dtype="int16"),
+            "b": pd.Categorical(["x", "y", "x"]),
+            "c": pd.Series(["x", "y", "x"], dtype="str"),
+            "d": pd.to_datetime(["2024-01-01"] * 3).astype("datetime64[ns]"),
+            "e": [1, 2, 3],
+            "f": [10**18 + 1, 10**18 + 2, 10**18 + 3],
+        }
+    )
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    for data in (frame, tmp_path / "a.parquet"):
+        columns = drafted(data).schema.columns
+        assert {name: column.dtype for name, column in columns.items()} == {
+            "a": "int16", "b": None, "c": "str", "d": "datetime64[ns]", "e": None, "f": "int64",
+        }  # fmt: skip
+        assert columns["f"].type == "category"  # float64 would round it
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert all(column.dtype is None for column in drafted(tmp_path / "a.csv").schema.columns.values())
+
+
+def test_a_draft_takes_what_a_header_tells_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes('\ufeff"a";"b"\r\n"1";"2"\r\n'.encode())
+    made = drafted(tmp_path / "a.csv")
+    assert made.schema.text_form == {"encoding": "utf-8-sig", "delimiter": ";", "line_end": "crlf"}
+    assert "# quoting: text\n" in made.to_yaml()

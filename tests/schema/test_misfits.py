@@ -194,3 +194,27 @@ def test_the_terminal_shows_columns_and_reasons_and_no_cell(
     assert run_guarded(app, ["schema", "check", "s.yaml", "--values", "more.csv"]) == 2
     Path("s.yaml").write_text(Path("s.yaml").read_text().replace("kind: table", "kind: table\nmisfit: coerce"))
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "coerced.csv"]) == 0
+
+
+@pytest.mark.parametrize("form", ["frame", "csv"])
+def test_a_cell_of_another_form_is_shown_as_it_stands(tmp_path: Path, form: str) -> None:
+    """Its owner looks for it in the file: rewritten, each would read "not as declared"."""
+    own = Schema.parse("""
+doublure: 1
+kind: table
+units: 9
+columns:
+  day: {type: date, bounds: [2000-01-01, 2030-12-31], date_format: DD.MM.YYYY, missing: false}
+  cost: {type: real, bounds: [0, 99], precision: 2, format: '$0.00', missing: false}
+  icu: {type: boolean, written: {true: Y, false: N}, missing: false}
+""")
+    frame = pd.DataFrame({"day": ["31.01.2024", "2024-01-31"], "cost": ["$1.00", "€1.00"], "icu": ["true", "Y"]})
+    data: object = frame
+    if form == "csv":
+        frame.to_csv(data := tmp_path / "d.csv", index=False)
+    list_misfits(own, data, tmp_path / "out.csv")  # type: ignore[arg-type]
+    assert [row[:3] for row in rows(tmp_path / "out.csv")] == [
+        ("2", "day", "2024-01-31"),
+        ("2", "cost", "€1.00"),
+        ("1", "icu", "true"),
+    ]

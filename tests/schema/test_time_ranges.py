@@ -9,6 +9,7 @@ import pytest
 
 from doublure.drafting.draft import drafted
 from doublure.schema import Schema
+from doublure.schema.columns.spelling import TextMarks
 
 TEXT = """
 doublure: 1
@@ -38,8 +39,8 @@ def test_a_range_past_midnight_is_two():
 
 def test_whole_minutes_are_written_without_seconds():
     cells = pd.Series([dt.time(7, 30), None], dtype=object)
-    assert COLUMNS["ended"].csv_cells(cells)[0] == "07:30"
-    assert COLUMNS["exact"].csv_cells(cells)[0] == "07:30:00"
+    assert COLUMNS["ended"].csv_cells(cells, TextMarks())[0] == "07:30"
+    assert COLUMNS["exact"].csv_cells(cells, TextMarks())[0] == "07:30:00"
 
 
 @pytest.mark.parametrize("asked", ["?", "99", 99, ["?"], ""])
@@ -58,8 +59,8 @@ def test_a_codebook_knows_the_unit_of_bare_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("second", "proposed"),
     [
-        (":15", "# a: {type: duration, bounds: undeclared}  # if it says how long, not when"),
-        ("", "# a: {type: time, step: 60}  # if its times are of whole minutes"),
+        (":15", "# a: {type: duration, bounds: undeclared, dtype: str}  # if it says how long, not when"),
+        ("", "# a: {type: time, step: 60, dtype: str}  # if its times are of whole minutes"),
     ],
 )
 def test_a_draft_proposes_what_a_clock_may_be(second, proposed):

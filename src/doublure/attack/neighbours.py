@@ -23,6 +23,7 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
 from doublure.schema.columns import Column
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.kinds import ByKind
 
 THREAT_MODEL = ThreatModel(
@@ -168,7 +169,7 @@ _PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] 
 def _written(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
     """Return canonical or sampled cells alike, as files have them."""
     frame = frame.reset_index(drop=True)
-    return frame.assign(**{name: columns[name].csv_cells(frame[name]) for name in frame.columns})
+    return frame.assign(**{name: columns[name].csv_cells(frame[name], TextMarks()) for name in frame.columns})
 
 
 def _cells(row: Any) -> tuple[str, ...]:

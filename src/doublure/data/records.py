@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doublure.schema import Schema
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Loaded:
@@ -55,9 +57,15 @@ def taken(records: Any, rows: Any) -> Any:
     return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
 
 
-def handed_out(records: Any) -> Any:
-    """Return a sample as it is handed out: related tables as frames with keys, everything else as it is."""
-    return records.handed_out() if hasattr(records, "handed_out") else records
+def handed_out(records: Any, schema: Schema) -> Any:
+    """Return a sample as it is handed out: rows in the schema's form, related tables as frames with keys.
+
+    Images and series are handed out as they are.
+    """
+    if hasattr(records, "handed_out"):
+        found = records.handed_out()
+        return {name: schema.cell_form.of_table(name).formed(rows, as_text=False) for name, rows in found.items()}
+    return schema.cell_form.formed(records, as_text=False) if hasattr(records, "iloc") else records
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -8,7 +8,8 @@
     BILL_AMT*,integer,,-1000000,1000000,false,Bill of one month
 
 A ``*`` stands for any text: one row describes columns of one kind. Further keys say what else a schema's column may:
-``other, step, precision, scale, spikes, zero_inflated, timezone, numbers_in, roles``.
+``other, step, precision, scale, spikes, zero_inflated, timezone, numbers_in, roles, date_format, format, dtype``, and
+``written``: how true and false are, as ``Y|N``.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ from doublure.schema.fact_states import Frozen
 from doublure.schema.messages import finding
 
 KEYS = ("column", "type", "values", "lower", "upper", "missing", "description")
-FURTHER = ("other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "numbers_in", "roles")
+FURTHER = (
+    "other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "numbers_in", "roles", "date_format",
+    "format", "written", "dtype",
+)  # fmt: skip
 """Keys of a schema's column that fit in a cell as they are."""
 _LISTS = ("spikes", "roles")
+_TEXTS = ("date_format", "format", "dtype")
 _LARGEST_FILE = 50_000_000
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
@@ -198,6 +203,10 @@ def _further(key: str, text: str) -> Any:
     """Return a cell as a schema's YAML would hold it: the column's model judges whether it fits."""
     if key in _LISTS:
         return [_bound(each.strip()) for each in text.split("|")]
+    if key == "written":
+        return dict(zip((True, False), map(str.strip, text.split("|")), strict=False))
+    if key in _TEXTS:
+        return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     return _bound(text)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Given, kind_of
@@ -24,8 +26,10 @@ from doublure.drafting.codebook import Entry, entry_for, read_codebook
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
+from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.errors import SchemaError, printable
+from doublure.schema.columns import type_named
+from doublure.schema.columns.dtypes import Dtype, nullable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
@@ -118,6 +122,7 @@ _SERIES = """\
 # source: the column that says which meter a reading comes from, if that is not unit.id.
 # length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
+# stamped_from: DAY gives synthetic rows moments from that day on, under the names that the data has.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\
@@ -273,13 +278,14 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
         except ValueError as error:
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
-    stored, proposals = _stored(source)
+    stored, dtypes, proposals = _stored(source)
     indices, said = left_out(source)
     stored = {name: storage for name, storage in stored.items() if name not in indices}
     described = {name: entry_for(name, entries) for name in stored}
-    columns = {name: _column(name, storage, described[name]) for name, storage in stored.items()}
+    columns = {name: _column(name, storage, described[name], dtypes.get(name)) for name, storage in stored.items()}
+    form, suggested = _form_told(source, suggested)
     return Draft(
-        schema=Schema.from_plain({**SKELETON, **(keys or {}), "columns": columns}, source.name),
+        schema=Schema.from_plain({**SKELETON, **form, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
         described=frozenset(name for name, entry in described.items() if entry),
@@ -358,17 +364,20 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
     elif isinstance(source, RowSource):
-        stored, found = _stored(source.table)
+        stored, _, found = _stored(source.table)
         columns = {name: storage if storage in PLAIN else "text" for name, storage in stored.items()}
-    dates = [name for name, proposal in found.items() if "date_format" in proposal.keys]
+    dates = [name for name, proposal in found.items() if columns[name] == "text" and _date_format(proposal)]
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
-    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **(keys or {})}
+    form, suggested = _form_told(getattr(source, "table", None), suggested)
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **(keys or {})}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
     clock = None
     if moments or dates:
         plain["series"] |= {"time": (moments or dates)[0]}
         clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
         plain["series"] |= {"time_of_day": clock} if clock is not None else {}
+        if not moments:
+            suggested |= {"date_format": _date_format(found[dates[0]])}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
     for name, storage in columns.items():
@@ -387,11 +396,46 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
     )
 
 
-def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]]:
-    """Return how columns are stored, and what they may be beside that."""
+def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], dict[str, Proposal]]:
+    """Return the form of columns' cells, the storage types of a typed container, and what they may be beside that."""
     stored, first = storage_types(table), first_cells(table)
-    found = {name: proposal_for(name, storage, first[name]) for name, storage in stored.items()}
-    return stored, {name: proposal for name, proposal in found.items() if proposal is not None}
+    dtypes = {**dtypes_of_objects(first), **table.dtypes} if table.dtypes else {}
+    found: dict[str, Proposal] = {}
+    for name, storage in stored.items():
+        proposal = proposal_for(name, storage, first[name])
+        if proposal is not None and proposal.column is not None:
+            proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
+        if proposal is not None:
+            found[name] = proposal
+    return stored, dtypes, found
+
+
+def _date_format(proposal: Proposal) -> str | None:
+    """Return the form of dates that a proposal says."""
+    return None if proposal.column is None else proposal.column.get("date_format")
+
+
+def _form_told(table: TableSource | None, suggested: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a header tells of how its file is written, and what else is suggested: quoting may be of names."""
+    told = dict({} if table is None else table.text_form)
+    return {key: told[key] for key in told if key != "quoting"}, suggested | {
+        key: told[key] for key in told if key == "quoting"
+    }
+
+
+def _with_dtype(column: Mapping[str, Any], dtype: Dtype | None) -> Mapping[str, Any]:
+    """Return what is said of a column, with how its container stores it, where it would come out otherwise."""
+    model = type_named(column["type"])
+    if dtype is None or dtype not in model.dtypes or dtype == model.own_dtype or "written" in column:
+        return column
+    for each in dict.fromkeys((dtype, nullable(dtype))):
+        with_it = {**column, "dtype": each}
+        try:
+            model.model_validate(with_it)
+        except ValidationError:  # a codebook may say what its container does not hold
+            continue
+        return with_it
+    return column
 
 
 def clock_beside(time: str, table: TableSource) -> str | None:
@@ -451,7 +495,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
-        stored, of_columns = _stored(source.tables[name])
+        stored, dtypes, of_columns = _stored(source.tables[name])
         own_rows = {own: entry_for(f"{name}.{own}", entries) or entry_for(own, entries) for own in stored}
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
@@ -464,7 +508,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
             facts |= {"order": moments[0]} if moments else {}
         own_keys = {facts.get("key"), facts.get("foreign_key")}
         columns = {
-            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows[own])
+            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows[own], dtypes.get(own))
             for own, each in stored.items()
         }
         tables[name] = facts | {"columns": columns}
@@ -472,10 +516,12 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         proposals |= {
             f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own_rows[own] is None
         }
+    form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {
         "doublure": 1,
         "kind": "relational",
         "unit": {"name": row_of(found.root)},
+        **form,
         **(keys or {}),
         "tables": tables,
     }
@@ -514,10 +560,10 @@ DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
 )
 
 
-def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
+def _column(name: str, storage: str, entry: Entry | None, dtype: Dtype | None) -> dict[str, Any]:
     type_ = _TYPES.get(storage, storage)
     if entry is None:
-        return {"type": type_}
+        return dict(_with_dtype({"type": type_}, dtype))
     if "type" not in entry.facts and "values" in entry.facts:
         type_ = "category"  # a list of values says more than how they are stored
-    return dict(entry.column(name, type_))
+    return dict(_with_dtype(entry.column(name, type_), None if "dtype" in entry.facts else dtype))

@@ -116,7 +116,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
     for file, unread in source.unread():
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")
     first = 1
-    for raw in source.raw(list(wanted)):
+    for standing, raw in source.both(list(wanted)):
         frame, faulty = {}, set()
         rows = 0
         lost = _unread(raw)
@@ -128,11 +128,18 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
                 if lost[misfit.row]:
                     continue
                 faulty.add(name)
-                yield misfit._replace(row=first + misfit.row)
+                cell = misfit.cell if standing is raw else _shown(standing[name], name, misfit.row)
+                yield misfit._replace(row=first + misfit.row, cell=cell)
         for misfit in _of_rules(schema, pd.DataFrame(frame), faulty):
             if not lost[misfit.row]:
                 yield misfit._replace(row=first + misfit.row)
         first += rows
+
+
+def _shown(raw: Raw, name: str, row: int) -> str:
+    """Return a cell as it stands."""
+    cell = unwrapped(as_series(raw[row : row + 1], name)).astype(object).iloc[0]
+    return "" if pd.isna(cell) is True else str(cell)
 
 
 def _unread(raw: Mapping[str, Raw]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -16,8 +16,11 @@ from typing import Any
 
 import pandas as pd
 
+from doublure.drafting import forms
+from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types
+from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
 from doublure.support import yaml12 as yaml_text
@@ -27,14 +30,15 @@ _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
 _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
-_KEY = re.compile(r"(?:^|[_ .-])(?:id|uuid|guid)$|[a-z]I[dD]$", re.IGNORECASE)
+_KEY = re.compile(r"(?i:(?:^|[_ .-])(?:id|uuid|guid))$|[a-z]I[dD]$")
+_CALENDAR = re.compile(r"(?i:(?:^|[_ .-])(?:year|yr|jahr|ann[eé]e|an|a[nñ]o|anno|jaar|ano|rok))$|[a-z]Year$|^YR")
+"""Names of years in some languages."""
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
-_YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _DECIMALS = re.compile(r"[+-]?\d*\.?(\d*)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
 _WITH_SECONDS = re.compile(r"\d+:\d{2}:\d{2}(?:[.,]\d+)?", re.ASCII)
 _NO_CLOCKS = {*PLAIN} - {"text"}
@@ -73,6 +77,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
         return None
+    if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
+        return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
 
@@ -91,6 +97,24 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
     )
 
 
+def _of_whole(texts: Sequence[str]) -> Proposal | None:
+    """Return what whole numbers may be: dates, months, codes."""
+    found = forms.whole_dates(texts)
+    return _of_codes(texts) if found is None else _proposed(found)
+
+
+def _of_form(form: Callable[[Sequence[str]], ProposedForm | None]) -> Callable[[Sequence[str]], Proposal | None]:
+    def proposal(texts: Sequence[str]) -> Proposal | None:
+        found = form(texts)
+        return None if found is None else _proposed(found)
+
+    return proposal
+
+
+def _proposed(form: ProposedForm) -> Proposal:
+    return Proposal(why=form.why, column=form.column, keys={})
+
+
 def _of_codes(texts: Sequence[str]) -> Proposal | None:
     common = sum(count for _, count in Counter(texts).most_common(_MOST_CODES))
     if common < SHARE * len(texts):
@@ -102,17 +126,17 @@ def _of_texts(texts: Sequence[str]) -> Proposal | None:
     if _most(_MAIL, texts) or _most(_UUID, texts):
         why = "it only tells records apart, as addresses and identifiers do"
         return Proposal(why=why, column={"type": "id"}, keys={})
-    if (date_format := _date_format(texts)) is not None:
-        timed = sum(":" in text for text in texts) >= SHARE * len(texts)
-        kind = "datetime" if timed else "date"
-        why = f"it holds dates written {date_format}"
-        return Proposal(why=why, column={"type": kind, "bounds": "undeclared"}, keys={"date_format": date_format})
-    if _most(_COMMA, texts) and sum("," in text for text in texts) >= _SOME * len(texts):
+    if (found := forms.dates(texts) or forms.months(texts) or forms.truths(texts)) is not None:
+        return _proposed(found)
+    commas = [text for text in texts if "," in text and _GROUPED.fullmatch(text) is None]
+    if _most(_COMMA, texts) and len(commas) >= _SOME * len(texts):
         keys = {"decimal": ","}
         if sum("." in text for text in texts) >= _SOME * len(texts):
             keys["thousands"] = "."
         why = "it holds numbers with a decimal comma"
         return Proposal(why=why, column={"type": "real", "bounds": "undeclared"}, keys=keys)
+    if (form := forms.numbers(texts)) is not None:
+        return _proposed(form)
     return _of_numbers_and_a_code(texts) or _of_words(texts)
 
 
@@ -121,12 +145,16 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
 
     Each number counts once: a zero that is often there says nothing of the others.
     """
+    if (months := forms.months(texts)) is not None:  # 03.2023
+        return _proposed(months)
     different = set(texts)
     written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
     enough = max(_FEWEST, SHARE * len(different))
     for precision, said in enumerate(_DECIMALS_SAID):
         if sum(len(decimals) <= precision for decimals in written) >= enough:
             column = {"type": "real", "bounds": "undeclared", "precision": precision}
+            if precision > 1 and forms.keep_zeros(texts, precision):
+                column |= {"format": f"0.{'0' * precision}"}
             return Proposal(why=f"its numbers have {said}", column=column, keys={})
     return None
 
@@ -154,21 +182,6 @@ def _of_numbers_and_a_code(texts: Sequence[str]) -> Proposal | None:
     return Proposal(why="its numbers stand beside one text that means missing", column=column, keys={})
 
 
-def _date_format(texts: Sequence[str]) -> str | None:
-    """Return how dates are written, as a schema's ``date_format``; of 03-04-2024, whichever part passes 12 is the day.
-
-    Where none does in 19 of 20, the order is ambiguous, and the day comes first.
-    """
-    if found := _common([match for text in texts if (match := _YEAR.fullmatch(text))], 1, len(texts)):
-        return None if found == "-" else f"YYYY{found}MM{found}DD"  # with hyphens it is ISO 8601, or nearly
-    matches = [match for text in texts if (match := _DAY_OR_MONTH.fullmatch(text))]
-    if (mark := _common(matches, 2, len(texts))) is None:
-        return None
-    second = sum(int(match[3]) > 12 for match in matches) >= _SOME * len(texts)
-    first, then = ("MM", "DD") if second else ("DD", "MM")
-    return f"{first}{mark}{then}{mark}YYYY"
-
-
 def of_days(cells: pd.Series[Any]) -> bool:
     """Say whether cells have the form of days without a clock. Private."""
     texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
@@ -189,13 +202,6 @@ def is_clock(name: str, storage: Storage, cells: pd.Series[Any]) -> bool:
     return storage not in _NO_CLOCKS and len(texts) >= _FEWEST and _most(_TIME, texts)
 
 
-def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None:
-    """Return the mark that enough dates are written with."""
-    marks = Counter(match[group] for match in matches)
-    mark, count = marks.most_common(1)[0] if marks else ("", 0)
-    return mark if count >= SHARE * of and count else None
-
-
 def _of_clocks(texts: Sequence[str]) -> Proposal | None:
     """Return what times of day may be beside that: spans, where texts have seconds; else times in whole minutes."""
     if _most(_WITH_SECONDS, texts):
@@ -211,8 +217,11 @@ def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
 
 
 _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
-    "integer": _of_codes,
+    "integer": _of_whole,
     "text": _of_texts,
+    "boolean": _of_form(forms.spelt_truths),
+    "date": _of_form(forms.moments),
+    "datetime": _of_form(forms.moments),
     "real": _of_decimals,
     "time": _of_clocks,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -19,7 +20,9 @@ from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
 from doublure.schema.columns import Column, models
 from doublure.schema.columns.calendar_cells import ISO
+from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.distinct_cells import UNREADABLE, distinct
+from doublure.schema.scalars import EXACT
 
 Storage: TypeAlias = str
 """One of :data:`PLAIN`, or the name of a column type whose form cells have."""
@@ -56,6 +59,20 @@ def first_cells(source: TableSource) -> dict[str, pd.Series[Any]]:
     return {name: first[name].iloc[:_ROWS] for name in source.columns}
 
 
+def dtypes_of_objects(first: Mapping[str, pd.Series[Any]]) -> dict[str, Dtype]:
+    """Return ``str`` for columns of Python's objects that are texts, as DataFrames held them before pandas 3."""
+    texts: dict[str, Dtype] = {}
+    for name, cells in first.items():
+        present = cells.dropna()
+        if (
+            cells.dtype == object
+            and len(present)
+            and sum(isinstance(cell, str) for cell in present) >= SHARE * len(present)
+        ):
+            texts[name] = "str"
+    return texts
+
+
 def is_blank(cell: str) -> bool:
     """Whether a text usually means missing."""
     return cell.strip().lower() in _BLANK
@@ -67,7 +84,7 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
         plain = unwrapped(cells)
         kind = "O" if isinstance(plain.dtype, (pd.StringDtype, pd.CategoricalDtype)) else plain.dtype.kind
         if kind in "biuf":
-            return {"b": "boolean", "f": "real"}.get(kind, "integer")
+            return "text" if _beyond_exact(plain) else {"b": "boolean", "f": "real"}.get(kind, "integer")
         if kind == "M":
             days = plain.notna() & (plain == plain.dt.normalize())
             return "date" if days.sum() >= SHARE * max(1, plain.notna().sum()) else "datetime"
@@ -77,6 +94,14 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
     forms = [_form(unique) for unique in uniques]
     found = _majority([forms[code] for code in codes if code >= 0])
     return found if found != "text" else _claimed([uniques[code] for code in codes if code >= 0])
+
+
+def _beyond_exact(cells: pd.Series[Any]) -> bool:
+    """Whether cells are whole numbers of more digits than float64 keeps apart: identifiers, which add up to nothing."""
+    if cells.dtype.kind not in "iu":
+        return False
+    present = cells.dropna()
+    return bool((present.abs() > EXACT).sum() >= SHARE * max(1, len(present)))
 
 
 def _claimed(cells: list[object]) -> Storage:

@@ -50,7 +50,7 @@ class ReservedRun:
         plan: The recorded facts of its plan.
         charge: Its current charge; zero for kinds without (ε, δ), and after "no-noise-drawn".
         sessions: Its session nonces, the last one valid.
-        drawn: Marks of draws other than noisy steps.
+        drawn: TextMarks of draws other than noisy steps.
         authorised: Noisy steps authorised, drawn or not.
         status: "open" or how it was closed.
         taken: Noisy steps reported at its close.

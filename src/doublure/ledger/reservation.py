@@ -71,7 +71,7 @@ class Reservation:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """Marks of `noise_drawn`, over all sessions."""
+        """TextMarks of `noise_drawn`, over all sessions."""
         return self._run.drawn
 
     @property

@@ -22,6 +22,7 @@ import pandas as pd
 
 from doublure.data.tables.writing import defused
 from doublure.schema.columns import SECONDS, Column, type_named
+from doublure.schema.columns.spelling import CellSpelling, TextMarks
 from doublure.schema.scalars import is_plain_number, label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -52,6 +53,7 @@ class DescribedColumn:
         tokens: Texts of missing cells in a CSV file.
         defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
+        spelling: How its texts are rewritten before they are read; None where they stay.
     """
 
     name: str
@@ -63,15 +65,19 @@ class DescribedColumn:
     tokens: frozenset[str] = frozenset({""})
     defused: bool = False
     nullable: bool = False
+    spelling: CellSpelling | None = None
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any], own: str, *, safe: bool = False) -> DescribedColumn:
+    def from_entry(
+        cls, entry: Mapping[str, Any], own: str, *, safe: bool = False, marks: TextMarks | None = None
+    ) -> DescribedColumn:
         """Read an entry of the dictionary.
 
         Args:
             entry: The column's entry.
             own: Its name in its table.
             safe: Whether text that a spreadsheet would run was defused.
+            marks: How text writes dates and numbers where the column does not say it.
 
         Raises:
             KeyError, TypeError, ValueError: The entry has another form.
@@ -82,6 +88,7 @@ class DescribedColumn:
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
         precision = entry.get("precision")
+        said = model.model_construct(**{key: entry[key] for key in ("date_format", "format") if key in entry})
         return cls(
             name=own,
             written=str(defused(own)) if safe else own,
@@ -92,6 +99,7 @@ class DescribedColumn:
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
             defused=safe,
             nullable=bool(missing),
+            spelling=None if model.listed else said.spelling(marks or TextMarks()),
         )
 
     @property
@@ -123,8 +131,10 @@ class DescribedColumn:
         if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
-        if not self.model.listed and series.dtype.kind in "iuf":
-            return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        respelt = self.spelling is not None and self.spelling.digits is not None
+        if not (self.model.listed or respelt) and series.dtype.kind in "iuf":
+            single = series.dtype in (np.dtype(np.float32), pd.Float32Dtype())
+            return series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
         return self._read(series.to_numpy(dtype=object), missing)
 
     def _read(self, column: Cells, missing: Cells) -> Cells:
@@ -147,7 +157,13 @@ class DescribedColumn:
         return found[np.where(missing, -1, codes)]
 
     def _number(self, cell: Any) -> float:
-        return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
+        if self.defused and isinstance(cell, str):
+            cell = cell.removeprefix("'")
+        if self.spelling is not None and isinstance(cell, str):
+            cell = self.spelling(cell)
+        elif self.spelling is not None and self.spelling.digits is not None and isinstance(cell, (int, np.integer)):
+            cell = self.spelling.of_number(str(cell))
+        return self.model.released_number(cell)
 
     # -- checking ------------------------------------------------------------------------------------------------------
 

@@ -36,10 +36,13 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "derived_from": schema.derived.get(name),
             }
         )
+        columns[-1] |= {**column.text_form, **({} if column.dtype is None else {"dtype": column.dtype})}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
     described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    if schema.written is not None and schema.written.text_form:
+        described["text"] = schema.written.text_form
     if spreadsheet_safe:
         described["spreadsheet_safe"] = _DEFUSED
     return described | WRITERS[schema.kind].described(schema)

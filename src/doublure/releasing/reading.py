@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from doublure.data import npz
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.schema.columns import CategoryColumn, IntegerColumn
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.images import LABEL
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
@@ -52,11 +53,13 @@ class DescribedTable:
         name: The name of its files, without an ending.
         columns: Its columns, in order.
         series: The dictionary's entry about series; None for other kinds.
+        text: The dictionary's keys about CSV files: delimiter, encoding and so on.
     """
 
     name: str
     columns: tuple[DescribedColumn, ...]
     series: Mapping[str, Any] | None = None
+    text: Mapping[str, Any] = field(default_factory=dict)
 
     def column(self, name: str) -> DescribedColumn:
         """Return the column of that name."""
@@ -69,25 +72,40 @@ def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
     Raises:
         KeyError, TypeError, ValueError: It is no dictionary of this form.
     """
-    read = partial(DescribedColumn.from_entry, safe="spreadsheet_safe" in described)
+    text = described.get("text", {})
+    marks = TextMarks(*(text.get(key) for key in TextMarks._fields))
+    read = partial(DescribedColumn.from_entry, safe="spreadsheet_safe" in described, marks=marks)
     entries = {str(entry["name"]): entry for entry in described["columns"]}
     if "related" in described:
         return [
             DescribedTable(
-                name=str(name), columns=tuple(read(entries[f"{name}.{own}"], own) for own in told["columns"])
+                name=str(name),
+                columns=tuple(read(entries[f"{name}.{own}"], own) for own in told["columns"]),
+                text=text,
             )
             for name, told in described["related"].items()
         ]
     if "series" not in described:
-        return [DescribedTable(name="data", columns=tuple(read(entry, name) for name, entry in entries.items()))]
+        columns = tuple(read(entry, name) for name, entry in entries.items())
+        return [DescribedTable(name="data", columns=columns, text=text)]
     told = described["series"]
     counted = [
         DescribedColumn(name=SERIES, written=SERIES, model=IntegerColumn),
         DescribedColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
         DescribedColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
     ]
+    counted[2:] = _stamps(told["stamps"], marks) if "stamps" in told else counted[2:]
     own = [read(entries[name], name) for name in (*told["attributes"], *told["channels"])]
-    return [DescribedTable(name="data", columns=(*counted, *own), series=told)]
+    return [DescribedTable(name="data", columns=(*counted, *own), series=told, text=text)]
+
+
+def _stamps(told: Mapping[str, Any], marks: TextMarks) -> list[DescribedColumn]:
+    """Return the columns of stamped series: their number by other names, and the moment of each step."""
+    numbers = [DescribedColumn(name=str(name), written=str(name), model=IntegerColumn) for name in told["of_series"]]
+    moment = {"name": told["time"], "type": told["type"], "values": None, "bounds": None, "missing": False}
+    clock = [told["time_of_day"]] if "time_of_day" in told else []
+    times = [DescribedColumn(name=str(name), written=str(name), model=CategoryColumn) for name in clock]
+    return [*numbers, DescribedColumn.from_entry(moment, str(told["time"]), marks=marks), *times]
 
 
 def described_label(described: Mapping[str, Any]) -> DescribedColumn | None:
@@ -150,9 +168,11 @@ def _named(header: Sequence[str], table: DescribedTable, name: str) -> list[Desc
 
 def _of_csv(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
     del about  # it has no place for it
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.reader(file, strict=True)
-        columns = _named(next(lines, []), table, path.name)
+    text = table.text
+    with path.open(encoding=text.get("encoding", "utf-8"), newline="") as file:
+        lines = csv.reader(file, delimiter=text.get("delimiter", ","), strict=True)
+        known = [each.written for each in table.columns]
+        columns = _named(next(lines, []) if text.get("header", True) else known, table, path.name)
         held: list[list[str]] = []
         for line in lines:
             if len(line) != len(columns):

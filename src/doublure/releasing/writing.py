@@ -184,7 +184,7 @@ def _described_images(schema: ImageSchema) -> dict[str, Any]:
 def _described_series(schema: SeriesSchema) -> dict[str, Any]:
     """Return the steps of series, and the contents of their arrays and columns."""
     windows = schema.series
-    described = {
+    described: dict[str, Any] = {
         "length": schema.length,
         "step": windows.step if windows.time is not None else None,
         "timezone": windows.timezone,
@@ -194,6 +194,14 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
         "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
         "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
     }
+    if schema.stamps:
+        day = windows.time_of_day is not None
+        described["stamps"] = {
+            "time": windows.time,
+            "type": "date" if day else "datetime",
+            "of_series": list(schema.names_of_series),
+        }
+        described["stamps"] |= {"time_of_day": windows.time_of_day} if day else {}
     return {"series": described}
 
 

@@ -142,10 +142,10 @@ class Synthesizer:
             seed: Makes the records repeatable; without one they are new each time.
 
         Returns:
-            A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
-            ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
-            ``values`` ``(n, length, channels)`` and ``attributes``; for related tables a mapping of frames, with n rows
-            in the root's.
+            A ``pandas.DataFrame`` in the form that the schema declares; for images
+            :class:`doublure.data.images.Images`, which has ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series
+            :class:`doublure.data.series.Series`, which has ``values`` ``(n, length, channels)`` and ``attributes``; for
+            related tables a mapping of frames, with n rows in the root's.
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
@@ -157,7 +157,7 @@ class Synthesizer:
             >>> bool(rows["age"].between(30, 40).all())
             True
         """
-        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed))
+        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed), self.schema)
 
     def draw(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.schema.columns import CategoryColumn, Role
+from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.rules.rule import Rule
 from doublure.schema.scalars import whole
@@ -71,6 +72,7 @@ class LabelColumn(CategoryColumn):
     """
 
     facts: ClassVar[tuple[str, ...]] = ("values",)
+    dtypes: ClassVar[tuple[Dtype, ...]] = ()
 
     missing: Literal[False] = False
     roles: tuple[Role, ...] = ("target", "condition")

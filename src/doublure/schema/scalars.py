@@ -44,7 +44,9 @@ def label(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, Decimal) and value.is_finite():
-        return label(float(value))
+        # float64 skips whole numbers beyond 2^53; a decimal of 128 bits has 38 digits at most
+        exact = value.adjusted() < 38 and value == value.to_integral_value()
+        return str(int(value)) if exact else label(float(value))
     return str(value).strip()
 
 

@@ -327,6 +327,11 @@ class Schema(Frozen):
         return None
 
     @property
+    def cell_form(self) -> Written:
+        """The form of its cells in files and DataFrames."""
+        return self.written or Written(columns=self.columns)
+
+    @property
     def cautions(self) -> tuple[tuple[str, str], ...]:
         """Entries that may be misunderstood, by public facts alone: (path, message)."""
         return ()

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn, type_named
+from doublure.schema.columns import (
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    RealColumn,
+    type_named,
+)
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
 from doublure.schema.rules.rule import Rule
-from doublure.schema.scalars import Misfit, Value, Zone, check_name, whole
+from doublure.schema.scalars import Day, Misfit, Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
 from doublure.schema.series_attributes import Attribute, refuse_lengths
@@ -81,6 +90,8 @@ class Windows(Frozen):
         clock_changes: Where clocks go forward, the steps that do not exist repeat the one before them, and where they
             go back, an hour's two readings are averaged; or series in which clocks change are left out.
         stamp: Whether a reading's moment is where its step begins, or where it ends: what meters call hour-ending.
+        stamped_from: The day from which synthetic series are stamped, so that rows have their moments; None: rows have
+            the number of their step.
     """
 
     time: StrictStr | None = None
@@ -93,6 +104,7 @@ class Windows(Frozen):
     irregular: Literal["refuse", "mean", "sum", "last"] = "refuse"
     clock_changes: Literal["fill", "drop"] = "fill"
     stamp: Literal["start", "end"] = "start"
+    stamped_from: Day | None = None
 
     @property
     def seconds(self) -> int | None:
@@ -108,6 +120,8 @@ class Windows(Frozen):
             raise ValueError("time_of_day needs a time; name the column of days, or leave time_of_day out")
         if self.time is None and self.stamp == "end":
             raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
+        if self.time is None and self.stamped_from is not None:
+            raise ValueError("stamped_from needs a time; name the column of moments, or leave stamped_from out")
         return self
 
 
@@ -169,6 +183,10 @@ class SeriesSchema(TextForm, Schema):
         if len(self.channels) > MOST_CHANNELS:
             raise ValueError(f"channels has more than {MOST_CHANNELS} entries; split the set")
         self._check_names_apart()
+        if self.header is False:
+            raise ValueError("header: false is for tables; give files of series a line of names")
+        if typed := [name for name, each in {**self.channels, **self.attributes}.items() if each.dtype is not None]:
+            raise ValueError(f"{printable(typed[0])}: dtype is for columns of tables; remove it")
         for name, channel in self.channels.items():
             if channel.scale is not None or channel.edges or set(channel.spikes) - {0.0}:
                 raise ValueError(f"{printable(name)}: scale, edges and spikes are for columns of tables; remove them")
@@ -231,6 +249,28 @@ class SeriesSchema(TextForm, Schema):
     @override
     def written(self) -> Written | None:
         return self.written_as({**self.channels, **self.attributes, **self.moments}, numbered=True)
+
+    @property
+    @override
+    def cell_form(self) -> Written:
+        form = super().cell_form
+        return replace(form, columns={**form.columns, **self.columns, **self.stamps})
+
+    @property
+    def stamps(self) -> Mapping[str, Column]:
+        """The column of moments as synthetic rows have it: no seconds where steps are of whole minutes."""
+        windows = self.series
+        if windows.time is None or windows.stamped_from is None:
+            return {}
+        if windows.time_of_day is not None:
+            return {windows.time: DateColumn()}
+        return {windows.time: DatetimeColumn(step=windows.seconds or 1)}
+
+    @property
+    def names_of_series(self) -> tuple[str, ...]:
+        """The columns that tell stamped series apart in the data, and do so in synthetic rows."""
+        named = (self.unit.id, self.series.source) if self.stamps else ()
+        return tuple(dict.fromkeys(name for name in named if name not in (None, SERIES, STEP, CLOCK)))
 
     @property
     def source(self) -> str | None:

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
 
 from doublure.schema.columns import Column
+from doublure.schema.columns.date_format import DateFormat
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import Positive, check_name
 
-_TOKENS = re.compile(r"YYYY|MM|DD|hh|mm|ss")
-_DAY = ("YYYY", "MM", "DD")
-_TOKEN_OR_MORE = re.compile(r"YYYY|MM|DD|hh|mm|ss|[A-Za-z]")
-
-
-def _date_format(text: str) -> str:
-    found = _TOKEN_OR_MORE.findall(text)
-    if any(token not in _TOKENS.findall(token) for token in found) or len(set(found)) != len(found):
-        raise ValueError("is no form of dates; write DD-MM-YYYY or MM/DD/YYYY hh:mm, each part once")
-    if not set(_DAY) <= set(found) or ("ss" in found and "mm" not in found) or ("mm" in found) != ("hh" in found):
-        raise ValueError("needs a year, a month and a day, and minutes with hours; write DD-MM-YYYY, or add hh:mm")
-    return text
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def _mark(text: str) -> str:
@@ -42,7 +33,7 @@ def _delimiter(text: str) -> str:
 
 def _encoding(name: str) -> str:
     try:
-        plain = '\n",;\t|0'.encode(name) == b'\n",;\t|0'
+        plain = '\n",;\t|0'.encode(name).removeprefix(codecs.BOM_UTF8) == b'\n",;\t|0'
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
         plain, found = False, ""
@@ -52,12 +43,13 @@ def _encoding(name: str) -> str:
     return found
 
 
-DateFormat: TypeAlias = Annotated[StrictStr, AfterValidator(_date_format)]
 Delimiter: TypeAlias = Annotated[StrictStr, AfterValidator(_delimiter)]
 Mark: TypeAlias = Annotated[StrictStr, AfterValidator(_mark)]
 Encoding: TypeAlias = Annotated[StrictStr, AfterValidator(_encoding)]
 Multiline: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: said or None)]
 """False says what leaving it out says."""
+HasHeader: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: None if said else said)]
+"""True says what leaving it out says."""
 
 
 def _new_names(said: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]] | None:
@@ -79,7 +71,11 @@ NewNames: TypeAlias = Annotated[
 ]
 """A name of the header -> the names of the columns that are called so, from left to right."""
 
-KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "skip_rows", "rename")
+_UNSAID = {"multiline": False, "header": True, "skip_rows": 0}
+KEYS = (
+    *("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "skip_rows", "rename"),
+    *("quoting", "line_end", "header"),
+)
 
 
 class TextForm(Frozen):
@@ -91,6 +87,11 @@ class TextForm(Frozen):
     encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
     delimiter: Delimiter | None = Field(default=None, description="between fields; told by the header if left out")
     multiline: Multiline = Field(default=None, description="whether quoted cells of CSV files may hold line ends")
+    quoting: Literal["text", "all"] | None = Field(
+        default=None, description="which cells of CSV files are quoted; those that need it if left out"
+    )
+    line_end: Literal["crlf"] | None = Field(default=None, description="of CSV files; a line feed if left out")
+    header: HasHeader = Field(default=None, description="false where CSV files begin with a record")
 
     skip_rows: Positive | None = Field(default=None, description="lines, or rows of a sheet, above the header")
     rename: NewNames = Field(default=None, description="new names of columns: {total: [total, total_2]}")
@@ -108,7 +109,8 @@ class TextForm(Frozen):
 
     def written_as(self, columns: Mapping[str, Column], *, numbered: bool = False) -> Written | None:
         """Return how text is to be read; None where it is as doublure reads text anyway."""
-        return Written(columns=columns, numbered=numbered, **self.text_form) if self.text_form else None
+        found = Written(columns=columns, numbered=numbered, **self.text_form)
+        return found if self.text_form or found.rewrites else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +126,9 @@ class Written:
         multiline: Whether quoted cells of CSV files may hold line ends, and quoting is part of the form.
         skip_rows: Lines of text, or rows of a sheet, that stand above the header.
         rename: A name of the header -> the names of the columns that are called so, from left to right.
+        quoting: The cells of CSV files that are quoted: ``text`` or ``all``; those that need it where None.
+        line_end: ``crlf``, or None for a line feed.
+        header: Whether CSV files begin with the names of their columns; if not, they are the schema's, in its order.
         columns: The public facts of the columns.
         numbered: Whether ``litres_0``, ``litres_1``, … are cells of the column ``litres``.
     """
@@ -136,6 +141,9 @@ class Written:
     multiline: bool = False
     skip_rows: int = 0
     rename: Mapping[str, Sequence[str]] | None = None
+    quoting: str | None = None
+    line_end: str | None = None
+    header: bool = True
     columns: Mapping[str, Column]
     numbered: bool = False
 
@@ -145,6 +153,20 @@ class Written:
         of_step = self.numbered and number.isascii() and number.isdigit()
         return self.columns.get(name) or (self.columns.get(stem) if of_step else None)
 
+    def formed(self, frame: pd.DataFrame, *, as_text: bool) -> pd.DataFrame:
+        """Return rows of the schema's own dtypes as a file or a DataFrame is to have them.
+
+        Args:
+            frame: The rows; columns that are not the schema's stay.
+            as_text: Whether cells go into a CSV file; if not, into typed columns.
+        """
+        found = {
+            name: column.csv_cells(cells, self.marks) if as_text else column.stored_cells(cells, self.marks)
+            for name, cells in frame.items()
+            if (column := self.columns.get(str(name))) is not None
+        }
+        return frame.assign(**{str(name): cells for name, cells in found.items()})
+
     def of_table(self, table: str) -> Written:
         """Return how one of several tables is read, whose columns are named ``table.column`` here."""
         head = f"{table}."
@@ -153,6 +175,17 @@ class Written:
         return replace(self, columns=own, rename=new)
 
     @property
+    def text_form(self) -> dict[str, Any]:
+        """The keys that say something, as a schema has them."""
+        found = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in found.items() if value not in (None, _UNSAID.get(key))}
+
+    @property
+    def marks(self) -> TextMarks:
+        """The form of dates and numbers where a column does not say its own."""
+        return TextMarks(self.date_format, self.decimal, self.thousands)
+
+    @property
     def rewrites(self) -> bool:
         """Whether cells have to be rewritten before they are read."""
-        return bool(self.date_format or self.decimal or self.thousands)
+        return any(column.spelling(self.marks) is not None for column in self.columns.values())

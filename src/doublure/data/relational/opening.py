@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from doublure.data.relational.records import Ints, Marks, RelatedRows, RelatedSet
+from doublure.data.relational.records import Ints, RelatedRows, RelatedSet, TextMarks
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
@@ -190,7 +190,7 @@ def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     return placed[np.arange(len(placed)) - begins < most]
 
 
-def _marks(keys: pd.Series[Any]) -> Marks:
+def _marks(keys: pd.Series[Any]) -> TextMarks:
     """Return a number of each key that is as good as random."""
     digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
     return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

@@ -15,7 +15,7 @@ from doublure.data.records import Loaded
 from doublure.schema.relational import RelationalSchema
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-Marks: TypeAlias = npt.NDArray[np.uint64]
+TextMarks: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -33,7 +33,7 @@ class RelatedRows:
     schema: RelationalSchema
     frames: Mapping[str, pd.DataFrame]
     parents: Mapping[str, Ints]
-    marks: Marks
+    marks: TextMarks
 
     def __len__(self) -> int:
         """Return how many units there are."""
@@ -53,9 +53,9 @@ class RelatedRows:
         """Return ``(N,)`` how many rows of a child table each unit has."""
         return np.bincount(self.parents[child], minlength=len(self)).astype(np.int64)
 
-    def fingerprints(self) -> Marks:
+    def fingerprints(self) -> TextMarks:
         """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
-        found: Marks = _hashed(self.frames[self.schema.root])
+        found: TextMarks = _hashed(self.frames[self.schema.root])
         for number, (child, parent) in enumerate(self.parents.items()):
             own = _hashed(self.frames[child])
             many = self.counts(child)
@@ -112,17 +112,17 @@ class RelatedRows:
         return found
 
 
-def _hashed(frame: pd.DataFrame) -> Marks:
+def _hashed(frame: pd.DataFrame) -> TextMarks:
     return pd.util.hash_pandas_object(frame, index=False).to_numpy().astype(np.uint64)
 
 
-def marked(units: int) -> Marks:
+def marked(units: int) -> TextMarks:
     """Return numbers as good as random for units without keys, such as synthetic ones: by their place."""
     mixed = np.arange(units, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
     return remarked(mixed)
 
 
-def remarked(marks: Marks, turn: int = 0) -> Marks:
+def remarked(marks: TextMarks, turn: int = 0) -> TextMarks:
     """Return other numbers as good as random that follow from these (SplitMix64: Steele, Lea and Flood 2014)."""
     found = marks + np.uint64((0x9E3779B97F4A7C15 * (turn + 1)) % 2**64)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -12,6 +12,7 @@ import pandas as pd
 from doublure.data import npz
 from doublure.data.series.clock import clock_texts
 from doublure.data.series.records import Series
+from doublure.data.series.stamps import stamped, stamped_starts
 from doublure.data.tables.writing import FORMATS as ROWS
 from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
@@ -40,7 +41,8 @@ def write_series(
     ``.npz``                 ``values`` ``(n, length, channels)``, ``channels``, an array an attribute, ``about``, and
                              ``states_x``, the values of a channel ``x`` of states
     ``.csv``, ``.parquet``   a row a step: ``series`` from 1, ``step`` from 0, ``clock`` where a series is one day,
-                             attributes, channels
+                             attributes, channels; with ``stamped_from`` the moment in place of ``clock``, and the
+                             series' number by the names that the data has for it
     =======================  =========================================================================================
 
     Args:
@@ -98,7 +100,8 @@ def _write_npz(
 
     def beside() -> dict[str, Any]:
         frame = pd.concat(attributes, ignore_index=True)
-        found = {str(name): npz.plain(cells) for name, cells in frame.items()}
+        form = schema.cell_form.formed(frame, as_text=False)
+        found = {str(name): npz.plain(cells) for name, cells in form.items()}
         states = {f"{STATES}{name}": np.array(list(map(label, values))) for name, values in schema.states.items()}
         return {CHANNELS: np.array(list(schema.channels)), **states, **found, **about}
 
@@ -108,9 +111,11 @@ def _write_npz(
 
 def _long(chunks: Iterable[Series], schema: SeriesSchema) -> Iterator[pd.DataFrame]:
     """Yield rows of the schema's own types."""
-    first, clock = 1, clock_texts(schema.series, schema.length)
+    first, clock = 1, None if schema.stamps else clock_texts(schema.series, schema.length)
     for chunk in chunks:
         frame = chunk.frame(first)
+        if schema.stamps:
+            frame = stamped(frame, stamped_starts(chunk.attributes, first, schema), first, schema)
         first += len(chunk)
         for name, channel in schema.channels.items():
             if channel.integral and name not in schema.states:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.dtypes import dtypes_of_arrow
 from doublure.data.tables.header import header_names
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
@@ -35,11 +36,12 @@ class StreamSource(TableSource):
         name = type(given).__name__
         try:
             self._reader: pa.RecordBatchReader | None = pa.RecordBatchReader.from_stream(given)
-            stored = self._reader.schema.names
+            stored, dtypes = self._reader.schema.names, dtypes_of_arrow(self._reader.schema)
         except Exception:  # a foreign library's own; its message may show a cell
             raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
         self._names = header_names(stored, name, written)
         super().__init__(name, self._names)
+        self.dtypes = dtypes
 
     @override
     def raw(

@@ -7,6 +7,7 @@ once; what they mean is the schema's business (:mod:`doublure.data.tables.cells`
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -93,6 +94,47 @@ def read_header(path: Path, written: Written | None = None) -> CsvHeader:
     return CsvHeader(
         names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline), form.skip_rows
     )
+
+
+def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
+    """Return what a header tells of how its file is written, by the keys of a schema, as far as it is not the usual."""
+    try:
+        with opened(path) as file:
+            line = file.read(header.size)
+    except _damage():
+        raise _unreadable(path) from None
+    line = line.split(b"\n", header.above)[-1]
+    found = {} if header.dialect.delimiter == "," else {"delimiter": header.dialect.delimiter}
+    found |= {"encoding": "utf-8-sig"} if line.startswith(codecs.BOM_UTF8) else {}
+    found |= {"line_end": "crlf"} if line.endswith(b"\r\n") else {}
+    bare = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n")
+    names = bare.split(header.dialect.delimiter.encode())
+    return found | ({"quoting": "text"} if all(name[:1] == name[-1:] == b'"' for name in names) else {})
+
+
+def declared_header(path: Path, written: Written) -> CsvHeader:
+    """Return the header of a file that begins with a record: the schema's columns, in its order.
+
+    Args:
+        path: The file.
+        written: Of its text the columns, and a delimiter that is a comma if left out, as no record decides on it.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    names, mark = list(written.columns), len(codecs.BOM_UTF8)
+    try:
+        with opened(path) as file:
+            start = b""
+            while start.count(b"\n") < written.skip_rows + 1 and (more := file.read(_HEADER_BLOCK)):
+                start += more
+    except _damage():
+        raise _unreadable(path) from None
+    own = "utf-8" if written.encoding in (None, "utf-8-sig") else str(written.encoding)
+    dialect = Dialect(delimiter=written.delimiter or ",", fields=len(names), encoding=own, multiline=written.multiline)
+    above = _after_lines(start, written.skip_rows)
+    marked = own == "utf-8" and not above and start.startswith(codecs.BOM_UTF8)
+    return CsvHeader(names, mark if marked else above, dialect, written.skip_rows)
 
 
 def _first_record(path: Path, encoding: str | None, *, multiline: bool, skip: int = 0) -> tuple[str, int]:

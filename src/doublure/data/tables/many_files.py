@@ -31,6 +31,7 @@ class FilesSource(TableSource):
         super().__init__(name, files[0].columns)
         self.unnamed, self.read_whole = files[0].unnamed, any(file.read_whole for file in files)
         self._files = files
+        self.dtypes, self.text_form = files[0].dtypes, files[0].text_form
 
     @override
     def check_names(self, names: Iterable[str]) -> None:

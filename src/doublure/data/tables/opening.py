@@ -22,6 +22,7 @@ from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
 from doublure.data.tables.arrow_text import coded_in, readable
 from doublure.data.tables.containers.registry import CSV, PARQUET, TableContainer, find_container, unknown
 from doublure.data.tables.csv_records import Unread
+from doublure.data.tables.dtypes import dtypes_of_arrow, dtypes_of_frame
 from doublure.data.tables.header import header_names
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
@@ -42,6 +43,7 @@ class _FrameSource(TableSource):
         names = header_names([str(name) for name in frame.columns], "DataFrame", written)
         super().__init__("DataFrame", names)
         self._frame = frame.set_axis(names, axis=1)
+        self.dtypes = dtypes_of_frame(self._frame)
 
     @override
     def raw(
@@ -72,6 +74,7 @@ class _ParquetSource(TableSource):
         super().__init__(path.name, shown)
         self._stored = dict(zip(shown, names, strict=True))
         self._coded = coded_in(stored)
+        self.dtypes = dtypes_of_arrow(stored)
 
     @override
     def pieces(self) -> list[TableSource]:
@@ -121,8 +124,12 @@ class _ParquetSource(TableSource):
 class _CsvSource(TableSource):
     def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        self._header = csv_files.read_header(path, written)
+        if written is None or written.header:
+            self._header = csv_files.read_header(path, written)
+        else:
+            self._header = csv_files.declared_header(path, written)
         super().__init__(path.name, self._header.names)
+        self.text_form = csv_files.header_form(path, self._header)
 
     @override
     def pieces(self) -> list[TableSource]:

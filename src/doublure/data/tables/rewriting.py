@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from typing_extensions import override
 
@@ -12,9 +15,9 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.schema.columns import Column
-from doublure.schema.columns.spelling import Spelling
+from doublure.schema.columns.spelling import CellSpelling
 from doublure.schema.distinct_cells import is_text
-from doublure.schema.scalars import Misfit
+from doublure.schema.scalars import Misfit, label
 from doublure.schema.written import Written
 
 
@@ -30,8 +33,9 @@ class RewrittenSource(TableSource):
         super().__init__(source.name, source.columns)
         self.unnamed, self.read_whole = source.unnamed, source.read_whole
         self._source = source
+        self.dtypes, self.text_form = source.dtypes, source.text_form
         self._written = written
-        self._rules: dict[str, Spelling] = {}
+        self._rules: dict[str, CellSpelling] = {}
         for name in source.columns:
             column = written.column(name)
             if column is not None and (rule := rule_of(column, written)) is not None:
@@ -49,6 +53,11 @@ class RewrittenSource(TableSource):
     def unread(self) -> list[tuple[str, Unread]]:
         return self._source.unread()
 
+    @override
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        for raw, _ in self._source.both(columns):
+            yield raw, {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
+
     def __reduce__(self) -> tuple[type[RewrittenSource], tuple[TableSource, Written]]:
         return RewrittenSource, (self._source, self._written)
 
@@ -60,26 +69,35 @@ class RewrittenSource(TableSource):
             yield {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
 
 
-def rule_of(column: Column, written: Written) -> Spelling | None:
+def rule_of(column: Column, written: Written) -> CellSpelling | None:
     """Return how a column's texts are rewritten; None where they stay."""
-    return column.spelling(written.date_format, written.decimal, written.thousands)
+    return column.spelling(written.marks)
 
 
-def rewritten(raw: Raw, rule: Spelling | None) -> Raw:
+def rewritten(raw: Raw, rule: CellSpelling | None) -> Raw:
     """Return a column whose texts are rewritten by a rule; as it is where there is none."""
     if rule is None:
         return raw
     if isinstance(raw, pd.Series):
         cells = raw.astype(object) if isinstance(raw.dtype, (pd.CategoricalDtype, pd.StringDtype)) else raw
-        if cells.dtype != object:
-            return raw
-        return cells.map(lambda cell: rule(cell) if isinstance(cell, str) else cell)
+        numbers = rule.digits is not None and pd.api.types.is_numeric_dtype(raw.dtype) and raw.dtype.kind != "b"
+        return cells.astype(object).map(partial(_cell, rule)) if cells.dtype == object or numbers else raw
     import pyarrow as pa
 
     if pa.types.is_dictionary(raw.type):
         raw = raw.dictionary_decode()
-    if not is_text(raw.type):
+    numbers = rule.digits is not None and (pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type))
+    if not (is_text(raw.type) or numbers):
         return raw
-    coded = raw.cast(pa.large_string()).dictionary_encode()
-    texts = pa.array([rule(text) for text in coded.dictionary.to_pylist()], pa.large_string())
+    coded = (raw if numbers else raw.cast(pa.large_string())).dictionary_encode()
+    found = [_cell(rule, cell) for cell in coded.dictionary.to_pylist()]
+    texts = pa.array([cell if isinstance(cell, str) else None for cell in found], pa.large_string())  # NaN is none
     return texts.take(coded.indices)
+
+
+def _cell(rule: CellSpelling, cell: Any) -> Any:
+    """Return one cell rewritten: a text, and where the rule is of whole numbers, one of them; another as it is."""
+    if isinstance(cell, str):
+        return rule(cell)
+    whole = rule.digits is not None and isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_))
+    return rule.of_number(label(cell)) if whole and cell == cell else cell

@@ -28,6 +28,7 @@ from doublure.schema.scalars import Misfit
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.columns import Column
+    from doublure.schema.columns.dtypes import Dtype
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -50,12 +51,14 @@ class TableSource:
     """A table whose container and header have been checked and whose records have not been read.
 
     Args:
-        name: Of the container.
+        name: Of the container, as messages call it.
         columns: Of its header, in their order; empty where one has no name.
 
     Attributes:
         columns: Those that have a name.
         unnamed: How many have none: these are not read.
+        dtypes: Column -> how a typed container stores it; none of text.
+        text_form: What the header of a CSV file tells of how it is written, by the schema's keys.
     """
 
     read_whole: bool = False
@@ -65,6 +68,8 @@ class TableSource:
         self.name = name
         self.columns = [name for name in columns if name]
         self.unnamed = len(columns) - len(self.columns)
+        self.dtypes: Mapping[str, Dtype] = {}
+        self.text_form: Mapping[str, Any] = {}
 
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
@@ -80,6 +85,11 @@ class TableSource:
             FaultyRecords: Some cannot be read, and ``misfit`` says refuse; it names all of them.
         """
         raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
+
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        """Yield the raw columns as they stand, and as they are to be read, of some records at a time. Private."""
+        for raw in self.raw(columns):
+            yield raw, raw
 
     def unread(self) -> list[tuple[str, Unread]]:
         """Return the records that cannot be read, each with its file's name. Private.

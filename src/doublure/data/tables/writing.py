@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import pandas as pd
 
 from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
-from doublure.errors import SettingError
+from doublure.errors import SchemaError, SettingError
+from doublure.schema.scalars import label
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
+    from doublure.schema.written import Written
 
 FORMATS = (".parquet", ".csv", *ROW_WRITERS)
+_QUOTING: Mapping[str | None, Literal[0, 1, 2]] = {
+    None: csv.QUOTE_MINIMAL,
+    "text": csv.QUOTE_NONNUMERIC,
+    "all": csv.QUOTE_ALL,
+}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 
@@ -87,6 +95,9 @@ class TableRows:
         self, form: str, schema: Schema, *, spreadsheet_safe: bool = False, metadata: dict[str, str] | None = None
     ) -> None:
         self.count = 0
+        self._text = schema.cell_form
+        if form == ".csv":
+            _check_encoding(self._text)
         self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
         self._file: BinaryIO | None = None
         self._writer: Any = None
@@ -106,11 +117,9 @@ class TableRows:
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
-        if self._form in AS_TEXT:
-            columns = self._schema.columns
-            written = {name: columns[name].csv_cells(frame[name]) for name in frame.columns if name in columns}
-            frame = frame.assign(**written)
-        frame = _without_formulas(frame) if self._safe else frame
+        frame = self._formed(frame)
+        numbers = {name for name, column in self._schema.columns.items() if column.plain}
+        frame = _without_formulas(frame, numbers) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
         elif (writes := ROW_WRITERS.get(self._form)) is not None and self._file is not None:
@@ -122,6 +131,21 @@ class TableRows:
         self._frames += 1
         self.count += len(frame)
 
+    def _formed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the cells as the form has them: of text that has types, all that is no number, truth or moment."""
+        as_text = self._text.formed(frame, as_text=True) if self._form in AS_TEXT else frame
+        if self._form == ".csv":
+            return as_text
+        typed = self._text.formed(frame, as_text=False)
+        if self._form not in AS_TEXT:
+            return typed
+        texts = {
+            name: as_text[name]
+            for name, cells in typed.items()
+            if not (pd.api.types.is_numeric_dtype(cells.dtype) or cells.dtype.kind == "M")
+        }
+        return typed.assign(**{str(name): cells for name, cells in texts.items()})
+
     def _add_csv(self, frame: pd.DataFrame) -> None:
         texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
         if self._safe:  # an empty cell means missing everywhere, and runs nowhere
@@ -132,7 +156,17 @@ class TableRows:
                 column: pd.Series[Any] = frame[name]  # as text, a day has no midnight
                 column = column.astype("str") if column.dtype.kind == "M" else column.astype(object)
                 frame[name] = column.where(column.notna(), text)
-        frame.to_csv(self._file, index=False, header=self._frames == 0, lineterminator="\n", encoding="utf-8")
+        form, first = self._text, self._frames == 0
+        encoding = form.encoding or "utf-8"
+        frame.to_csv(
+            self._file,
+            index=False,
+            header=first and form.header,
+            lineterminator="\r\n" if form.line_end == "crlf" else "\n",
+            sep=form.delimiter or ",",
+            quoting=_QUOTING[form.quoting],
+            encoding=encoding if first else encoding.replace("utf-8-sig", "utf-8"),  # one mark at the head of a file
+        )
 
     def _add_parquet(self, frame: pd.DataFrame) -> None:
         import pyarrow as pa
@@ -144,6 +178,23 @@ class TableRows:
             arrow_schema = table.schema.with_metadata({**(table.schema.metadata or {}), **own})
             self._writer = pq.ParquetWriter(self._file, arrow_schema, compression="zstd")
         self._writer.write_table(table.replace_schema_metadata(self._writer.schema.metadata))
+
+
+def _check_encoding(text: Written) -> None:
+    """Refuse public texts that the files' encoding lacks, before a row is drawn.
+
+    Raises:
+        SchemaError: Naming the column.
+    """
+    for name, column in text.columns.items() if text.encoding else ():
+        public = [name, *map(label, column.shown_values), *column.missing_tokens, *map(str, column.text_form.values())]
+        try:
+            "".join(public).encode(text.encoding or "utf-8")
+        except UnicodeEncodeError:
+            remedy = "declare encoding: utf-8, or write them otherwise"
+            raise SchemaError(
+                f"has a name, value or form that {text.encoding} cannot write", field=f"columns.{name}", remedy=remedy
+            ) from None
 
 
 def _missing_text(schema: Schema, name: str) -> str:
@@ -163,10 +214,13 @@ def _storable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**mixed) if mixed else frame
 
 
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Defuse text cells and column names that begin like a formula."""
+def _without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.DataFrame:
+    """Defuse text cells and column names that begin like a formula; texts of numbers are none."""
+    spared = {defused(name) for name in numbers}
     frame = frame.rename(columns=defused)
     for name, column in frame.items():
+        if name in spared:
+            continue
         if isinstance(column.dtype, pd.CategoricalDtype):
             texts_of = [defused(value) for value in column.cat.categories]
             if texts_of != list(column.cat.categories):

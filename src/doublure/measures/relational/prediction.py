@@ -20,7 +20,7 @@ from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
 from doublure.schema.relational import RelationalSchema
 
-Marks = npt.NDArray[np.bool_]
+TextMarks = npt.NDArray[np.bool_]
 
 _LEAST = 0.01
 """Smallest share of units that have the value, and of those without it."""
@@ -72,14 +72,14 @@ def prediction(coders: UnitCoder, sides: ComparedUnits, seed: int, resamples: Re
     return resamples.sure(score)
 
 
-def _having(coders: UnitCoder, units: CodedUnits, column: tuple[str, str], code: int) -> Marks:
+def _having(coders: UnitCoder, units: CodedUnits, column: tuple[str, str], code: int) -> TextMarks:
     """Return an ``(N,)`` mask of the units that have a row with a value."""
     table, own = column
     place = _coder(coders, units.content.schema, table).names.index(own)
     rows = units.root if table == units.content.schema.root else units.children[table]
     if rows is None:
         return np.zeros(len(units), dtype=np.bool_)
-    has: Marks = rows.codes[:, place] == code
+    has: TextMarks = rows.codes[:, place] == code
     return has if rows is units.root else np.bincount(units.owners(table)[has], minlength=len(units)) > 0
 
 
@@ -87,7 +87,7 @@ def _coder(coders: UnitCoder, schema: RelationalSchema, table: str) -> Coder:
     return coders.root if table == schema.root else coders.children[table]
 
 
-def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> Floats | None:
+def _ranked(training: Floats, trained: TextMarks, seen: Floats, wanted: TextMarks, seed: int) -> Floats | None:
     """Return probabilities ``(N, 2)``, constant if the training units are of one class; None if the ranked ones are."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 from typing_extensions import override
 
+from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.listed import ChoiceColumn
-from doublure.schema.scalars import Misfit, Value, label
+from doublure.schema.scalars import Misfit, Value, label, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
+
+
+def _by_truth(written: object) -> object:
+    """Return a mapping by true and false with texts for keys, as JSON has them."""
+    if not isinstance(written, Mapping) or {label(key) for key in written} != {"true", "false"} or len(written) != 2:
+        raise ValueError("written gives a text for true and one for false; write {true: Y, false: N}")
+    return {label(key): whole(written[key]) for key in sorted(written, key=label, reverse=True)}
+
+
+Words: TypeAlias = Annotated[
+    Mapping[Literal["true", "false"], StrictInt | StrictStr],
+    BeforeValidator(_by_truth),
+]
 
 
 class BooleanColumn(ChoiceColumn):
@@ -22,14 +39,39 @@ class BooleanColumn(ChoiceColumn):
 
     like: ClassVar[str] = "boolean"
     truth: ClassVar[bool] = True
-    expected: ClassVar[str] = "write true/false, yes/no or 1/0, or declare a category"
+    expected: ClassVar[str] = (
+        "write true/false, yes/no or 1/0, or declare other words: written: {true: ja, false: nein}"
+    )
+
+    own_dtype: ClassVar[Dtype | None] = "bool"
+    dtypes: ClassVar[tuple[Dtype, ...]] = ("bool", "boolean", "category", "str", *WHOLE)
 
     type: Literal["boolean"] = "boolean"
+    written: Words | None = Field(default=None, description="how cells say it, in every file: {true: Y, false: N}")
 
     @property
     @override
     def domain(self) -> tuple[Value, ...]:
         return (False, True)
+
+    @property
+    @override
+    def shown_values(self) -> tuple[Value, ...]:
+        return self.domain if self.written is None else (self.written["false"], self.written["true"])
+
+    @property
+    @override
+    def stored_ends(self) -> tuple[float, float] | None:
+        numbers = [float(value) for value in self.shown_values if isinstance(value, int)]
+        return (min(numbers), max(numbers)) if len(numbers) == len(self.shown_values) else None
+
+    @override
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
+        from doublure.schema.columns.spelling import respelt_words
+
+        if self.written is None:
+            return None
+        return respelt_words({label(word): truth for truth, word in self.written.items()}, self.missing_tokens)
 
     @override
     def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
@@ -56,12 +98,46 @@ class BooleanColumn(ChoiceColumn):
         return pd.Series(pd.arrays.BooleanArray(numbers == 1, np.isnan(numbers) | (numbers > 1)))
 
     @override
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        return cells if self.written is None else self._worded(cells)
+
+    @override
+    def stored_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        return super().stored_cells(cells if self.written is None else self._worded(cells), marks)
+
+    def _worded(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return ``(N,)`` cells as they are written: texts, or whole numbers."""
+        import numpy as np
+        import pandas as pd
+
+        words = self.shown_values
+        truths = self.numbers_of(cells)
+        there = ~np.isnan(truths)
+        if all(isinstance(word, int) for word in words):
+            found = np.where(truths == 1, words[1], words[0]).astype(np.int64)
+            return pd.Series(found) if there.all() else pd.Series(pd.arrays.IntegerArray(found, ~there))
+        texts = np.array([*map(label, words), None], dtype=object)
+        return pd.Series(texts[np.where(there, truths, 2).astype(np.int64)], dtype="str")
+
+    @override
     def spelt(self, written: object) -> str:
+        for truth, word in (self.written or {}).items():
+            if label(written) == label(word):
+                return truth
         return truth_of(label(written)) or ""
 
     @override
     def advice_for(self, written: object) -> str:
         return "give true or false"
+
+    @model_validator(mode="after")
+    def _words_fit(self) -> BooleanColumn:
+        words = [label(word) for word in (self.written or {}).values()]
+        if len(set(words)) < len(words):
+            raise ValueError("written has one text for true and false; write {true: Y, false: N}")
+        if set(words) & set(self.missing_tokens):
+            raise ValueError("written has an empty text, or one that means missing; keep it in one place")
+        return self
 
 
 def truth_of(text: str) -> str | None:

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
+from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt
+from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
 from doublure.schema.scalars import Misfit
@@ -20,15 +23,15 @@ if TYPE_CHECKING:
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.spelling import Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
 """The length of a clock's unit."""
 _OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
-_RELEASED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)?")
+_RELEASED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)?")
 _COARSE_DAYS = 31.0
-_YEARS = range(1850, 2151)
+YEARS = range(1850, 2151)
 """The years whose first days may be bought bounds."""
 
 
@@ -36,6 +39,10 @@ class CalendarColumn(BoundedColumn):
     """A column of times: whole units of :attr:`clock` since 1970, on the column's own clock."""
 
     clock: ClassVar[Clock]
+    own_dtype: ClassVar[Dtype | None] = "datetime64[s]"
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*MOMENTS, "str", *WHOLE)
+
+    date_format: DateFormat | None = Field(default=None, description="how text writes it: DD.MM.YYYY")
 
     @override
     def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
@@ -55,10 +62,41 @@ class CalendarColumn(BoundedColumn):
         return None if found is None else pd.Series(fitting_moments(found, self, misfit))
 
     @override
-    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_dates
 
-        return None if date_format is None else respelt_dates(date_format, self.missing_tokens)
+        form = self.date_format or marks.date_format
+        return None if form is None or is_iso(form) else respelt_dates(form, self.missing_tokens)
+
+    @override
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        from doublure.schema.columns.parsed_cells import date_cells, iso_cells
+
+        form = self.date_format or marks.date_format
+        if form is None and self.zone is not None:
+            return cells  # with its offset from UTC
+        own = form or "YYYY-MM-DD"
+        own += "" if "h" in own else self.clock_format
+        if is_iso(own):
+            return iso_cells(self.numbers_of(cells) * SECONDS[self.clock], own)
+        return date_cells(self.numbers_of(cells), own, lambda number: self._written(number, own))
+
+    @property
+    def clock_format(self) -> str:
+        """The form of the time behind a day where none is declared: no more than its step tells."""
+        if self.unit * SECONDS[self.clock] % SECONDS["D"] == 0:
+            return ""
+        return " hh:mm" if self.unit % 60 == 0 else " hh:mm:ss"
+
+    def _written(self, number: float, form: str) -> str:
+        found = EPOCH + datetime.timedelta(seconds=number * SECONDS[self.clock])
+        return date_text(form, (found.year, found.month, found.day, found.hour, found.minute, found.second))
+
+    @property
+    @override
+    def stored_ends(self) -> tuple[float, float] | None:
+        form = self.date_format or ""
+        return (0.0, 10.0 ** len(form) - 1) if is_whole(form) else None
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
@@ -112,7 +150,7 @@ class CalendarColumn(BoundedColumn):
 
         from doublure.noisy_counts import CandidateGrid
 
-        years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
+        years = np.array([f"{year}-01-01" for year in YEARS], dtype=f"datetime64[{self.clock}]")
         return CandidateGrid.from_points(years.astype(np.float64))
 
     @property
@@ -142,12 +180,12 @@ class CalendarColumn(BoundedColumn):
 
     @override
     def number_of(self, written: object) -> float:
-        """Return a written day or moment, in the column's own time zone.
+        """Return a written day or moment in ISO 8601 or the column's own form, in its own time zone.
 
         Raises:
             ValueError: It is none, or has an offset; ``message; remedy``.
         """
-        return (moment(written) - EPOCH).total_seconds() / SECONDS[self.clock]
+        return (moment(respelt(written, self.date_format)) - EPOCH).total_seconds() / SECONDS[self.clock]
 
     @override
     def text_of(self, number: float) -> str:
@@ -181,6 +219,12 @@ class CalendarColumn(BoundedColumn):
         else:
             found = datetime.datetime(cell.year, cell.month, cell.day)
         return (found - EPOCH).total_seconds() / SECONDS[cls.clock]
+
+    @model_validator(mode="after")
+    def _stored_as_numbers(self) -> CalendarColumn:
+        if self.dtype in WHOLE and not is_whole(self.date_format or ""):
+            raise ValueError("dtype of whole numbers needs a date_format of digits alone; write date_format: YYYYMMDD")
+        return self
 
 
 def moment(written: object) -> datetime.datetime:

@@ -12,6 +12,7 @@ from pydantic import Field, StrictBool, model_validator
 from doublure.errors import SchemaError
 from doublure.schema.allowed import MISSING, Allowed
 from doublure.schema.columns.bins import PublicBins
+from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype, dtype_reach, in_nanoseconds, nullable
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.scalars import Meaning, Misfit, Token, Value, is_plain_number, label
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.spelling import Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -73,12 +74,17 @@ class Column(Frozen):
     """The remedy for cells of another form."""
     placeholders: ClassVar[Mapping[str, str]] = {}
     """The YAML that declares a fact, with words in capitals to replace."""
+    dtypes: ClassVar[tuple[Dtype, ...]] = ("str",)
+    """The storage types that its cells may have in DataFrames and Parquet."""
+    own_dtype: ClassVar[Dtype | None] = None
+    """The one of them that they have where a schema says nothing, and no cell may be missing."""
 
     missing: Fact[Missing] = UNDECLARED
     roles: tuple[Role, ...] = ()
     description: Meaning | None = Field(
         default=None, description="what the column means, in public words that stand on every card"
     )
+    dtype: Dtype | None = Field(default=None, description="the storage type in DataFrames and Parquet")
 
     @property
     def shown_type(self) -> str:
@@ -249,9 +255,24 @@ class Column(Frozen):
         """
         return self.read(cells, name, "refuse")
 
-    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
-        """Return how texts in a table's own spelling are rewritten before they are read; None where they stay."""
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
+        """Return how texts in a table's own spelling are rewritten before they are read; None where they stay.
+
+        Args:
+            marks: How the table writes dates and numbers where the column does not say it.
+        """
         return None
+
+    @property
+    def stored_ends(self) -> tuple[float, float] | None:
+        """The lowest and the highest number of cells that are stored as numbers; None where they are not known."""
+        return self.ends
+
+    @property
+    def text_form(self) -> Mapping[str, Any]:
+        """The keys that say how its cells are written in text, as far as they say something."""
+        keys = ("date_format", "format", "written")
+        return {key: found for key in keys if (found := self.fact(key)) is not None}
 
     @abstractmethod
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
@@ -265,9 +286,18 @@ class Column(Frozen):
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Return ``(N,)`` numbers as canonical cells, as loaded tables have them."""
 
-    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         """Return ``(N,)`` canonical or sampled cells as a CSV file is to have them."""
         return cells
+
+    def stored_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        """Return ``(N,)`` sampled cells as a DataFrame or a Parquet file is to have them."""
+        if self.dtype is None:
+            return cells
+        from doublure.schema.columns.stored_cells import as_dtype
+
+        dated = self.clock is not None or "date_format" in self.text_form
+        return as_dtype(cells, self.dtype, lambda: self.csv_cells(cells, marks), dated=dated)
 
     def rounded(self, numbers: Floats) -> Floats:
         """Return ``(N,)`` numbers with no more decimals than cells have."""
@@ -484,4 +514,26 @@ class Column(Frozen):
             raise ValueError("a condition cannot be missing; declare missing: false")
         if len(set(self.roles)) != len(self.roles):
             raise ValueError("a role is named twice; name it once")
+        return self
+
+    @model_validator(mode="after")
+    def _dtype_fits(self) -> Column:
+        if self.dtype is None:
+            return self
+        if self.dtype not in self.dtypes:
+            remedy = f"write one of {', '.join(self.dtypes)}" if self.dtypes else "remove it"
+            raise ValueError(f"dtype does not go with this column of type {self.type}; {remedy}")
+        other = nullable(self.dtype)
+        if other != self.dtype and (self.may_be_missing or isinstance(self.missing, Learn)):
+            raise ValueError(f"dtype {self.dtype} has no place for missing cells; write {other}, or missing: false")
+        if self.dtype in (*WHOLE, *FLOATS):
+            no_numbers = self.listed and bool(self.domain) and self.stored_ends is None
+            if no_numbers or isinstance(self.fact("values"), Learn):
+                raise ValueError(f"dtype {self.dtype} needs declared values that are numbers; write str or category")
+            reach, ends = dtype_reach(self.dtype, whole=self.integral), self.stored_ends
+            if reach is not None and ends is not None and (ends[0] < reach[0] or ends[1] > reach[1]):
+                raise ValueError(f"dtype {self.dtype} does not reach all values; write a wider one, or fix the bounds")
+        known = self.shown_bounds if self.dtype == "datetime64[ns]" else None
+        if isinstance(known, tuple) and not in_nanoseconds(known):
+            raise ValueError("dtype datetime64[ns] does not reach all bounds; write datetime64[us], or narrow them")
         return self

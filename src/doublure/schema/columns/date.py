@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
 from doublure.schema.columns.column import Clock
+from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Day
 
@@ -23,6 +24,7 @@ class DateColumn(CalendarColumn):
     expected: ClassVar[str] = (
         "write days that there are, in ISO 8601 (2024-01-31) or as the schema's date_format: DD-MM-YYYY says"
     )
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*CalendarColumn.dtypes, "date32")
 
     type: Literal["date"] = "date"
     bounds: Fact[tuple[Day, Day]] = UNDECLARED

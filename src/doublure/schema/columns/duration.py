@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from doublure.schema.columns.dtypes import SPANS, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, SecondsDomain
 from doublure.schema.columns.parsed import ParsedColumn
 from doublure.schema.scalars import Positive, is_plain_number
@@ -46,6 +47,9 @@ class DurationColumn(ParsedColumn):
     )
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: ['H:MM:SS', 'H:MM:SS']"}
     points: ClassVar[tuple[float, ...]] = (*(-each for each in reversed(_CANDIDATES)), 0, *_CANDIDATES)
+
+    own_dtype: ClassVar[Dtype | None] = "timedelta64[s]"
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*SPANS, "str")
 
     type: Literal["duration"] = "duration"
     step: Positive = Field(default=1, description="seconds between neighbouring values")

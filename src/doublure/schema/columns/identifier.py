@@ -10,6 +10,7 @@ from typing_extensions import override
 from doublure.errors import SchemaError
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.column import Column, Missing
+from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.fact_states import Fact, Learn
 from doublure.schema.scalars import Misfit
 
@@ -23,6 +24,8 @@ class IdColumn(Column):
     like: ClassVar[str] = "id"
     facts: ClassVar[tuple[str, ...]] = ()
     modelled: ClassVar[bool] = False
+    own_dtype: ClassVar[Dtype | None] = "int64"
+    dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 
     type: Literal["id"] = "id"
     missing: Fact[Missing] = False

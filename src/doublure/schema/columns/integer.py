@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Bound, Positive
@@ -23,6 +24,9 @@ class IntegerColumn(NumberColumn):
     like: ClassVar[str] = "integer"
     integral: ClassVar[bool] = True
     example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53"
+
+    own_dtype: ClassVar[Dtype | None] = "int64"
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*WHOLE, *FLOATS, "str")
 
     type: Literal["integer"] = "integer"
     bounds: Fact[tuple[Bound, Bound]] = UNDECLARED

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
 from doublure.schema.scalars import Misfit, Token, Value, label
@@ -157,6 +158,8 @@ class ListedColumn(ChoiceColumn):
 
     facts: ClassVar[tuple[str, ...]] = ("values", "missing")
     placeholders: ClassVar[Mapping[str, str]] = {"values": "values: [VALUE, VALUE]"}
+    own_dtype: ClassVar[Dtype | None] = "category"
+    dtypes: ClassVar[tuple[Dtype, ...]] = ("category", "str", *WHOLE, *FLOATS)
 
     values: Fact[tuple[Value, ...]] = UNDECLARED
     other: Token | None = Field(default=None, description="where values outside the list go")
@@ -174,6 +177,12 @@ class ListedColumn(ChoiceColumn):
     @override
     def fallback(self) -> str | None:
         return self.other
+
+    @property
+    @override
+    def stored_ends(self) -> tuple[float, float] | None:
+        numbers = [value for value in self.domain if type(value) in (int, float)]
+        return (float(min(numbers)), float(max(numbers))) if numbers and len(numbers) == len(self.domain) else None
 
     @model_validator(mode="after")
     def _values_fit(self) -> ListedColumn:

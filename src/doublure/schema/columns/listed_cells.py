@@ -6,6 +6,7 @@ A declared list becomes the categories, in its order; where values are still to 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -88,7 +89,7 @@ def _other_places(
     for text in texts:
         if text in place:
             continue
-        same = label(float(text)) if numbers and is_number(text) else text
+        same = label(Decimal(text)) if numbers and is_number(text) else text
         if same in place:
             found[text] = place[same]
         elif column.fallback is not None:

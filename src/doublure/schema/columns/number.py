@@ -14,8 +14,10 @@ from typing_extensions import override
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.bins import BinRules, PublicBins
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.dtypes import dtype_reach
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
-from doublure.schema.scalars import EXACT, Misfit
+from doublure.schema.columns.number_format import NumberFormat, marked, number_form
+from doublure.schema.scalars import EXACT, Misfit, label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.spelling import Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -180,13 +182,14 @@ class NumberColumn(BoundedColumn):
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
     expected: ClassVar[str] = (
         "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal "
-        "and thousands"
+        "and thousands, or a format"
     )
 
     zero_inflated: StrictBool = Field(default=False, description="many exact zeros: the same as spikes: [0]")
     scale: Scale | None = Field(default=None, description="how wide public cells are; omitted: by the bounds")
     edges: tuple[StrictFloat, ...] = Field(default=(), description="where public cells begin, in ascending order")
     spikes: tuple[StrictFloat, ...] = Field(default=(), description="values that many cells have: a cell of their own")
+    format: NumberFormat | None = Field(default=None, description="how text writes it: '$#,##0.00', '0.0 %', '00000'")
 
     @property
     @override
@@ -221,11 +224,27 @@ class NumberColumn(BoundedColumn):
         return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
 
     @override
-    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
-        from doublure.schema.columns.spelling import respelt_numbers
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
+        from doublure.schema.columns.spelling import respelt_form, respelt_numbers
 
-        marked = decimal or thousands
-        return respelt_numbers(decimal or ".", thousands, self.missing_tokens) if marked else None
+        if self.format is not None:
+            return None if number_form(self.format).is_plain else respelt_form(self.format, self.missing_tokens)
+        marked = marks.decimal or marks.thousands
+        return respelt_numbers(marks.decimal or ".", marks.thousands, self.missing_tokens) if marked else None
+
+    @override
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.parsed_cells import formatted
+
+        if self.format is not None:
+            return pd.Series(formatted(self.numbers_of(cells), number_form(self.format).text), dtype="str")
+        if marks.thousands is None and (self.integral or marks.decimal in (None, ".")):
+            return cells
+        own = marked(marks.decimal or ".", marks.thousands)
+        numbers = self.numbers_of(cells)
+        return pd.Series(formatted(numbers, lambda number: own(label(number))), dtype="str")
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
@@ -246,6 +265,8 @@ class NumberColumn(BoundedColumn):
         Raises:
             ValueError: It is none, or not finite; ``message; remedy``.
         """
+        if isinstance(written, str) and self.format is not None:
+            written = number_form(self.format).plain(written.strip()) or written
         try:
             number = math.nan if isinstance(written, bool) else float(written)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -308,7 +329,19 @@ class NumberColumn(BoundedColumn):
         if self.unit:
             most = EXACT if self.integral else EXACT * self.unit
             lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
+        reach = dtype_reach(self.dtype, whole=self.integral)
+        if reach is not None:  # a number beyond what its column is stored as cannot be: that is public
+            lower, upper = max(lower, reach[0]), min(upper, reach[1])
+            lower, upper = (lower, upper) if lower < upper else reach
         return lower, upper
+
+    @model_validator(mode="after")
+    def _format_fits(self) -> NumberColumn:
+        decimals = 0 if self.format is None else number_form(self.format).decimals
+        if self.format is not None and decimals != (0 if self.integral else self.decimals):
+            remedy = "leave them out of the format" if self.integral else f"declare precision: {decimals}"
+            raise ValueError(f"format writes other decimals than cells have; {remedy}")
+        return self
 
     @model_validator(mode="after")
     def _cells_fit(self) -> NumberColumn:

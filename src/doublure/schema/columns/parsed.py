@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import TextMarks
 
 _NONSENSE = "no cell of any type"
 
@@ -116,7 +117,7 @@ class ParsedColumn(BoundedColumn):
         return pd.Series(formatted(numbers, lambda number: text_in(self, number)), dtype="str")
 
     @override
-    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         import pandas as pd
 
         from doublure.schema.columns.parsed_cells import formatted

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, StrictFloat
 from typing_extensions import override
 
+from doublure.schema.columns.dtypes import FLOATS, Dtype
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Decimals
@@ -20,6 +21,9 @@ class RealColumn(NumberColumn):
 
     like: ClassVar[str] = "real"
     example: ClassVar[str | None] = "write bounds: [0, 99.5]"
+
+    own_dtype: ClassVar[Dtype | None] = "float64"
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*FLOATS, "str")
 
     type: Literal["real"] = "real"
     bounds: Fact[tuple[StrictFloat, StrictFloat]] = UNDECLARED

@@ -21,10 +21,12 @@ from doublure.schema.columns.datetime import DatetimeColumn
 from doublure.schema.columns.duration import DurationColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
+from doublure.schema.columns.month import MonthColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
 from doublure.schema.columns.parsed import ParsedColumn, check_parsing
 from doublure.schema.columns.real import RealColumn
 from doublure.schema.columns.time import TimeColumn
+from doublure.schema.columns.year import YearColumn
 
 MODELS: tuple[type[Column], ...] = (
     IntegerColumn,
@@ -34,6 +36,8 @@ MODELS: tuple[type[Column], ...] = (
     BooleanColumn,
     DateColumn,
     DatetimeColumn,
+    MonthColumn,
+    YearColumn,
     TimeColumn,
     DurationColumn,
     IdColumn,
@@ -41,7 +45,7 @@ MODELS: tuple[type[Column], ...] = (
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
-    "snapped_numbers_of", "csv_cells",
+    "snapped_numbers_of", "csv_cells", "stored_cells",
 )  # fmt: skip
 """Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
 _HOOKS = (
@@ -113,7 +117,7 @@ def register(model: type[Any]) -> None:
         raise SettingError(
             f"{name!r} is a column type of doublure", field="column type", remedy=f"{own}, with a NAME that is free"
         )
-    base = next(each for each in _BASES if issubclass(model, each))
+    base: Any = next(each for each in model.__mro__ if each in _BASES)
     if model.like not in (base.like, name):
         raise SettingError(
             f"{model.__name__} is like another type than {base.__name__}",

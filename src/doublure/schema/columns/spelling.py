@@ -8,38 +8,64 @@ half.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-Spelling: TypeAlias = Callable[[str], str]
+from doublure.schema.columns.date_format import is_whole, iso_text
+from doublure.schema.columns.number_format import number_form
 
 MISFIT = "not as declared"
 _NOTHING = {"NaN", "nan", "NA", "<NA>", "NaT"}
 
 
-def respelt_dates(date_format: str, missing: Collection[str]) -> Spelling:
-    """Return how a text of a form such as ``DD.MM.YYYY`` becomes ISO 8601.
+class TextMarks(NamedTuple):
+    """The form of dates and numbers in all text of a table, where a column does not say its own."""
+
+    date_format: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+
+
+@dataclass(frozen=True)
+class CellSpelling:
+    """The rule by which a column's texts are rewritten before they are read.
+
+    Attributes:
+        rewritten: Takes one text to another.
+        digits: How many digits a cell has that is stored as a whole number, and is rewritten, too; None where numbers
+            stay.
+    """
+
+    rewritten: Callable[[str], str]
+    digits: int | None = None
+
+    def __call__(self, text: str) -> str:
+        """Return a text as the column reads it."""
+        return self.rewritten(text)
+
+    def of_number(self, text: str) -> str:
+        """Return a whole number, as text, as the column reads it."""
+        return self.rewritten(text.zfill(self.digits or 0))
+
+
+def respelt_dates(date_format: str, missing: Collection[str]) -> CellSpelling:
+    """Return how a text of a form such as ``DD.MM.YYYY`` becomes ISO 8601; a form without days gives months.
 
     Args:
         date_format: The form.
         missing: The texts that mean missing.
     """
-    pattern, tokens = pattern_of(date_format), {*missing, *_NOTHING}
+    tokens = {*missing, *_NOTHING}
 
     def rewritten(text: str) -> str:
-        if (bare := text.strip()) in tokens:
-            return text
-        found = pattern.fullmatch(bare)
-        if found is None:
-            return MISFIT
-        part = found.groupdict()
-        day = f"{part['YYYY']}-{part['MM']:0>2}-{part['DD']:0>2}"
-        return f"{day}T{part['hh']:0>2}:{part['mm']}:{part.get('ss') or '00'}" if part.get("hh") else day
+        return text if (bare := text.strip()) in tokens else iso_text(date_format, bare) or MISFIT
 
-    return rewritten
+    padded = 0 if date_format.startswith("Y") else len(date_format)  # 9032023 has lost a zero
+    return CellSpelling(rewritten, digits=padded if is_whole(date_format) else None)
 
 
-def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str]) -> Spelling:
+def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str]) -> CellSpelling:
     """Return how a number with other marks becomes one with a decimal point.
 
     Args:
@@ -60,19 +86,34 @@ def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str
             return MISFIT
         return (bare if thousands is None else bare.replace(thousands, "")).replace(decimal, ".")
 
-    return rewritten
+    return CellSpelling(rewritten)
 
 
-def pattern_of(date_format: str) -> re.Pattern[str]:
-    """Return the form of a date, with a group for each part; where it has no hours, a time of ISO 8601 may follow.
+def respelt_form(form: str, missing: Collection[str]) -> CellSpelling:
+    """Return how a number of a form such as ``$#,##0.00`` becomes a plain one.
 
-    Example:
-        >>> pattern_of("DD.MM.YYYY").fullmatch("31.01.2024")["YYYY"]
-        '2024'
+    Args:
+        form: As :mod:`doublure.schema.columns.number_format` draws it.
+        missing: The texts that mean missing.
     """
-    digits = {"YYYY": r"\d{4}", "MM": r"\d{1,2}", "DD": r"\d{1,2}", "hh": r"\d{1,2}", "mm": r"\d{2}", "ss": r"\d{2}"}
-    parts = re.split(r"(YYYY|MM|DD|hh|mm|ss)", date_format)
-    form = "".join(f"(?P<{part}>{digits[part]})" if part in digits else re.escape(part) for part in parts)
-    if "hh" not in date_format:
-        form += r"(?:[T ](?P<hh>\d{1,2}):(?P<mm>\d{2})(?::(?P<ss>\d{2}))?)?"
-    return re.compile(form, re.ASCII)
+    tokens, plain = {*missing, *_NOTHING}, number_form(form).plain
+
+    def rewritten(text: str) -> str:
+        return text if (bare := text.strip()) in tokens else plain(bare) or MISFIT
+
+    return CellSpelling(rewritten)
+
+
+def respelt_words(words: Mapping[str, str], missing: Collection[str]) -> CellSpelling:
+    """Return how words become others: Y becomes true, say; a number is its text.
+
+    Args:
+        words: Text -> text.
+        missing: The texts that mean missing.
+    """
+    tokens = {*missing, *_NOTHING}
+
+    def rewritten(text: str) -> str:
+        return text if (bare := text.strip()) in tokens else words.get(bare, MISFIT)
+
+    return CellSpelling(rewritten, digits=0)

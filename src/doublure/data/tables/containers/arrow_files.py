@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.dtypes import dtypes_of_arrow
 from doublure.data.tables.header import header_names
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
@@ -39,9 +40,10 @@ class ArrowFileSource(TableSource):
     def __init__(self, path: Path, written: Written | None = None) -> None:
         self._path = path
         with self._opened() as reader:
-            stored = reader.schema.names
-        self._names = header_names(stored, path.name, written)
+            stored = reader.schema
+        self._names = header_names(stored.names, path.name, written)
         super().__init__(path.name, self._names)
+        self.dtypes = dtypes_of_arrow(stored)
 
     @override
     def pieces(self) -> list[TableSource]:
