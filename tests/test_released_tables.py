@@ -24,6 +24,7 @@ from doublure.training.noisy_tables import NoisyTable
 SCHEMA = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 2000
 columns:
   row: {type: id}
@@ -143,7 +144,7 @@ def test_card_dictionary_and_ledger_know_them(world):
     words = json.loads((folder / "bundle" / "dictionary.json").read_text())["tables"]
     assert {entry["path"]: entry["cells"] for entry in words["files"]} == cells
     assert "tables/one-way.parquet" in (folder / "bundle" / "card.html").read_text()
-    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 7
+    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 10
     kept = pq.read_schema(folder / "bundle" / "tables" / "one-way.parquet").metadata
     assert kept[b"guarantee"].decode() == card["guarantee"]["sentence"]
 

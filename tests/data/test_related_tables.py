@@ -226,7 +226,7 @@ OTHERS = [
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + ".str.lower())")),
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + '.str.lstrip("0"))')),
     (CHECKED[1], opening.RelatedSource, "_read", ("table.columns[key].missing_tokens", "()")),
-    (CHECKED[2], opening, "_marks", ("int.from_bytes(digest, 'big')", "hash(digest) % 2**64")),
+    (CHECKED[2], opening, "mark_keys", ("int.from_bytes(digest, 'big')", "hash(digest) % 2**64")),
     (CHECKED[2], RelatedRows, "take", ("self.marks[units]", "self.marks[: len(units)]")),
 ]
 

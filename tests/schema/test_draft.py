@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure.drafting.codebook import read_codebook
 from doublure.drafting.draft import draft, drafted
+from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import DoublureError, InputError, SchemaError
 from doublure.schema import Schema
 
@@ -126,7 +126,7 @@ def test_a_list_of_values_makes_a_category_of_whole_numbers(tmp_path: Path) -> N
 def test_other_delimiters_orders_and_fewer_keys(tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
     path.write_bytes("﻿Description;COLUMN;type\nAge, in years;age;integer\n\n;;\n".encode())
-    entries = read_codebook(path)
+    entries = read_metadata(path).entries
     assert entries["age"].description == "Age, in years"
     assert dict(entries["age"].facts) == {"type": "integer"}
 

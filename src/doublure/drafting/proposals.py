@@ -23,6 +23,7 @@ from doublure.schema.columns import Column, types
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
+from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
@@ -30,7 +31,6 @@ _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
 _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
-_KEY = re.compile(r"(?i:(?:^|[_ .-])(?:id|uuid|guid))$|[a-z]I[dD]$")
 _CALENDAR = re.compile(r"(?i:(?:^|[_ .-])(?:year|yr|jahr|ann[eé]e|an|a[nñ]o|anno|jaar|ano|rok))$|[a-z]Year$|^YR")
 """Names of years in some languages."""
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
@@ -71,8 +71,10 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         storage: How it is stored.
         cells: Its first cells. Private.
     """
-    if _KEY.search(name) and storage in ("integer", "text"):
-        return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
+    if is_id_name(name) and storage in ("integer", "text"):
+        who = people_in(name)
+        why = "it only tells records apart" if who is None else f"it names a {who}"
+        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:

@@ -126,11 +126,11 @@ class TableEncoder(Encoder):
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
         own = self._encodings[name]
         if isinstance(own, Gap):
-            numbers, base = snapped_numbers(own.own, own.own.numbers_of(cells)), before[own.first]
+            numbers, base = snapped_numbers(own.own, own.own.kept_numbers(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
-            before[name] = snapped_numbers(own.column, own.column.numbers_of(cells))
+            before[name] = snapped_numbers(own.column, own.column.kept_numbers(cells))
         return own.compact(cells)
 
     @override
@@ -202,10 +202,10 @@ class TableEncoder(Encoder):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
-            return own.own.cells_of(numbers)
+            return own.own.kept_cells(numbers)
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
-            return own.column.cells_of(before[name])
+            return own.column.kept_cells(before[name])
         return own.restore(values, rng)
 
 

@@ -55,6 +55,11 @@ class TableSchema(TextForm, Schema):
     def written(self) -> Written | None:
         return self.written_as(self.columns)
 
+    @property
+    @override
+    def row_note(self) -> str | None:
+        return None if self.unit.id is None else f"each synthetic row is another {self.unit.name}: no id repeats"
+
     @classmethod
     @override
     def _check_keys(cls, data: Mapping[str, Any]) -> None:

@@ -90,9 +90,9 @@ class RelatedSource:
             with _named_by(child, described):
                 rows, owners = self._read(described, child, table.foreign_key or "")
             unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
-            kept = _kept(unit, None if table.order is None else rows[table.order], described.most(child))
+            kept = kept_rows(unit, None if table.order is None else rows[table.order], described.most(child))
             frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
-        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=_marks(keys))
+        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=mark_keys(keys))
         return RelatedSet(content=content, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
 
     def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
@@ -171,7 +171,7 @@ def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
         raise
 
 
-def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
+def kept_rows(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     """Return the places of the rows that are kept, unit by unit and in order.
 
     Args:
@@ -190,7 +190,7 @@ def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     return placed[np.arange(len(placed)) - begins < most]
 
 
-def _marks(keys: pd.Series[Any]) -> TextMarks:
+def mark_keys(keys: pd.Series[Any]) -> TextMarks:
     """Return a number of each key that is as good as random."""
     digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
     return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

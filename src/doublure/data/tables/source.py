@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from doublure.data.records import Loaded
+from doublure.data.records import Loaded, refuse_repeated
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series, canonical
 from doublure.data.tables.csv_records import Unread
@@ -161,7 +161,9 @@ class TableSource:
             )
         if id_column is None:
             return Table(frame=frame, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
-        return _bounded(frame, ids[id_column], schema.unit.max_records)
+        found = _bounded(frame, ids[id_column], schema.unit.max_records)
+        refuse_repeated(schema, repeated=len(found.frame) < len(frame))
+        return found
 
     def read(
         self,

@@ -13,7 +13,8 @@ import pandas as pd
 
 from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.scalars import label
+from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
+from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
@@ -117,7 +118,10 @@ class TableRows:
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
-        frame = self._formed(frame)
+        several = [name for name in frame.columns if self._states(name) > 1]
+        formed = self._formed(frame.drop(columns=several))
+        frame = frame.assign(**{name: formed[name] for name in formed.columns})
+        frame = frame.assign(**{name: self._with_kinds(name, frame[name]) for name in several})
         numbers = {name for name, column in self._schema.columns.items() if column.plain}
         frame = _without_formulas(frame, numbers) if self._safe else frame
         if self._form == ".csv":
@@ -145,6 +149,19 @@ class TableRows:
             if not (pd.api.types.is_numeric_dtype(cells.dtype) or cells.dtype.kind == "M")
         }
         return typed.assign(**{str(name): cells for name, cells in texts.items()})
+
+    def _states(self, name: str) -> int:
+        column = self._schema.columns.get(name)
+        return 0 if column is None else column.missing_states
+
+    def _with_kinds(self, name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
+        column = self._schema.columns[name]
+        if self._form != ".csv":
+            return numbers_with_codes(column, cells) if column.plain else cells
+        known = column.missing_texts
+        texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
+        return numbers_with_texts(column, cells, texts, self._text.marks)
 
     def _add_csv(self, frame: pd.DataFrame) -> None:
         texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
@@ -198,10 +215,9 @@ def _check_encoding(text: Written) -> None:
 
 
 def _missing_text(schema: Schema, name: str) -> str:
-    """Return the first token that the schema reads as missing; an empty cell where it names none."""
+    """Return the text of a missing cell that is written as one; an empty text where the schema names none."""
     column = schema.columns.get(name.removeprefix("'"))
-    tokens = column.missing_tokens[1:] if column is not None else ()
-    return tokens[0] if tokens else ""
+    return next(iter(column.missing_texts), "") if column is not None else ""
 
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:

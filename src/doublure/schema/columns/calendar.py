@@ -103,6 +103,8 @@ class CalendarColumn(BoundedColumn):
         import numpy as np
         import pandas as pd
 
+        if cells.dtype == np.float64:  # of several kinds of missing
+            return cells.to_numpy()
         if isinstance(cells.dtype, pd.DatetimeTZDtype):
             cells = cells.dt.tz_convert(self.zone).dt.tz_localize(None)
         moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")
@@ -161,7 +163,9 @@ class CalendarColumn(BoundedColumn):
     @override
     def integer_domain(self) -> IntegerDomain:
         (lower, upper), unit = self.known_grid, self.integer_unit
-        return TimeDomain(first=round(lower / unit), last=round(upper / unit), nullable=self.may_be_missing, unit=unit)
+        first, last = round(lower / unit), round(upper / unit)
+        seconds = unit * SECONDS[self.clock]
+        return TimeDomain(first=first, last=last, nullable=self.may_be_missing, unit=unit, seconds=seconds)
 
     @property
     @override

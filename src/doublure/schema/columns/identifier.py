@@ -22,6 +22,7 @@ class IdColumn(Column):
     """An identifier: regenerated as 1, 2, 3, …, never learned, never encoded."""
 
     like: ClassVar[str] = "id"
+    table_type: ClassVar[str] = "integer"
     facts: ClassVar[tuple[str, ...]] = ()
     modelled: ClassVar[bool] = False
     own_dtype: ClassVar[Dtype | None] = "int64"
