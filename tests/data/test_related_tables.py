@@ -71,7 +71,7 @@ def test_a_folder_is_read_as_a_mapping_is(tmp_path):
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match="holds no CSV or Parquet file"):
+    with pytest.raises(DataError, match="holds no file of a table"):
         open_related(tmp_path)
     with pytest.raises(DataError, match="is no folder"):
         open_related(tmp_path / "none")

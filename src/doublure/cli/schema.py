@@ -36,7 +36,7 @@ def draft(
     data: Annotated[
         Path | None,
         typer.Argument(
-            help="A table (CSV or Parquet), images, series, or a folder of tables; left out, metadata alone is read."
+            help="A table (CSV, Parquet, Excel, …), images, series or a folder; left out, metadata alone is read."
         ),
     ] = None,
     codebook: Annotated[
@@ -52,6 +52,7 @@ def draft(
     kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
+    skip_rows: Annotated[int | None, typer.Option(min=1, help="Lines, or rows of a sheet, above the header.")] = None,
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
@@ -68,7 +69,7 @@ def draft(
         raise SettingError("goes without --codebook", field="--from", remedy="give one of them")
     form, source = metadata or (OWN, codebook)
     check_output(out, data, source, forced=force)
-    made = drafted(data, source, kind, form=form, encoding=encoding, delimiter=delimiter)
+    made = drafted(data, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows)
     if ask:
         made = _asked(data, made)
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared

@@ -18,6 +18,7 @@ from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import COINCIDING
 from doublure.data.series.sources import SeriesSource, series_schema
+from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
@@ -250,7 +251,8 @@ def _part_of(path: str) -> tuple[str, str]:
 
 
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
-    names = Counter(open_table(data, schema.written).columns)
+    source = open_table(data, schema.written)
+    names = Counter(source.columns)
     extra = [name for name in names if name not in schema.columns]
     guesses = 0
     for name in schema.columns:
@@ -260,10 +262,15 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
             hint = f"; did you mean {printable(near)}" if near else ""
             yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
         elif names[name] > 1:
-            yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")
+            message = f"stands more than once in the data's header; {RENAME}"
+            yield Finding(kind="doubled", path=printable(name), message=message)
     for name in extra:
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)
+    if source.unnamed:
+        has = "1 column has" if source.unnamed == 1 else f"{source.unnamed} columns have"
+        message = f"{has} no name, such as an index that pandas wrote, and will not be read"
+        yield Finding(kind="ignored", path=source.name, message=message)
 
 
 def _misfit(source: Source, schema: Schema) -> Iterator[Finding]:

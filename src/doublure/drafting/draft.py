@@ -24,7 +24,7 @@ from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
 from doublure.drafting.metadata.registry import OWN, read_metadata
-from doublure.drafting.opening import SKELETON, opened
+from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
@@ -178,6 +178,7 @@ class Draft:
         proposals: Column -> what it may be beside what its storage says.
         suggested: What its text suggests of how it is written, beside what columns do.
         beside: Whether the file lies beside the codebook, so that it can name the same files.
+        left_out: What its file says of columns that are not in it.
     """
 
     schema: Schema
@@ -189,6 +190,7 @@ class Draft:
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     suggested: Mapping[str, Any] = field(default_factory=dict)
     beside: bool = False
+    left_out: str = ""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -264,23 +266,26 @@ def draft(
     form: str = OWN,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
     Args:
-        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder, or arrays.
+        data: A path to a table, such as CSV, Parquet or Excel, or a DataFrame; for images, a path to NPZ, IDX, Parquet
+            or a folder, or arrays.
             None: the codebook alone is drafted from.
         codebook: A file with public facts; see :mod:`doublure.drafting.metadata.codebook`.
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
         form: The form of the codebook, one of :data:`doublure.drafting.metadata.registry.FORMS`.
         encoding: Of a table's CSV files, if not UTF-8.
         delimiter: Between their fields, if not ``, ; tab |``.
+        skip_rows: The number of lines, or rows of a sheet, above the header.
 
     Returns:
         A schema in which most facts are undeclared.
 
     Raises:
-        DataError: The data cannot be read, or a name stands twice in its header.
+        DataError: The data cannot be read.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
 
     Example:
@@ -288,7 +293,7 @@ def draft(
         >>> schema.columns["age"].type, schema.undeclared[:2]
         ('integer', ('units', 'columns.age.missing'))
     """
-    return drafted(data, codebook, kind, form=form, encoding=encoding, delimiter=delimiter).schema
+    return drafted(data, codebook, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows).schema
 
 
 def drafted(
@@ -299,6 +304,7 @@ def drafted(
     form: str = OWN,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     described = None if codebook is None else read_metadata(codebook, form)
@@ -310,11 +316,13 @@ def drafted(
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
     if described is not None and kind not in _OF_COLUMNS:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
-    given = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
+    asked = {"encoding": encoding, "delimiter": delimiter, "skip_rows": skip_rows}
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     if given and not issubclass(KINDS[kind].schema, TextForm):
         raise SchemaError("is for the files of tables and series", field=next(iter(given)), remedy="leave it out")
     said = {} if described is None else {key: described.whole[key] for key in KEYS if key in described.whole}
-    return DRAFTS[kind](data, described, said | given)
+    keys = said | given
+    return DRAFTS[kind](data, described, keys | doubled_names(data, kind, keys))
 
 
 def redrafted(data: Given, described: DataDescription, made: Draft) -> Draft:
@@ -356,6 +364,8 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
     stored, dtypes, proposals = _stored(source)
+    indices, left = left_out(source)
+    stored = {name: storage for name, storage in stored.items() if name not in indices}
     stored, rows = _described(stored, described)
     columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
     top = {} if described is None else described.at_the_top()
@@ -368,6 +378,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         rows=rows,
         proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))},
         suggested=suggested,
+        left_out=left,
     )
 
 
@@ -410,7 +421,7 @@ def _columns(made: Draft) -> str:
     own = made.schema.to_plain()
     text = _text_form(made)
     text += ("\n" if text else "") + _DEFAULTS + _proposed_form(made) + "\n"
-    text += (_PROPOSED if made.proposals else "") + "columns:\n"
+    text += (_PROPOSED if made.proposals else "") + made.left_out + "columns:\n"
     for name, column in own["columns"].items():
         if column.get("missing") == UNDECLARED:
             del column["missing"]

@@ -61,9 +61,9 @@ def write_sample(
 
     Args:
         syn: A fitted synthesizer.
-        path: ``.csv`` or ``.parquet`` for a table, or a folder of parts, which has no ending; ``.npz``, ``.png`` (a
-            contact sheet) or a folder for images; ``.npz``, ``.csv`` or ``.parquet`` for series; a folder for related
-            tables, a CSV file each.
+        path: ``.csv``, ``.parquet``, ``.xlsx``, ``.jsonl`` or ``.feather`` for a table, or a folder of parts, which has
+            no ending; ``.npz``, ``.png`` (a contact sheet) or a folder for images; ``.npz``, or as a table, for series;
+            a folder for related tables, a CSV file each.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doublure.data.opening import Given, open_data
+from doublure.data.tables.on_disk import refuse_read_whole
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
@@ -171,6 +172,8 @@ def fit(
         data = stack.enter_context(place_data(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
+        if placement is not RecordPlacement.HELD and engine == LOCAL:
+            refuse_read_whole(source)
         if resume:
             run = FitRun.resume(folder, plan, book, ranks)
         else:

@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
-from doublure.schema.columns import Column, Value, label
+from doublure.schema.columns import Column, Role, Value, label
 from doublure.schema.columns.missing_kinds import STYLES
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
@@ -264,7 +264,7 @@ class Schema(Frozen):
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def with_role(self, role: Literal["target", "condition"]) -> tuple[str, ...]:
+    def with_role(self, role: Role) -> tuple[str, ...]:
         """Return the names of the columns that have this role, in file order.
 
         Example:

@@ -44,8 +44,9 @@ class TableSchema(TextForm, Schema):
             check_name(name)
         if self.unit.id is not None and (self.unit.id not in self.columns or self.columns[self.unit.id].modelled):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
-        if len(self.with_role("target")) > 1:
-            raise ValueError("two columns have the role target; keep one")
+        for role in ("target", "weight"):
+            if len(self.with_role(role)) > 1:
+                raise ValueError(f"two columns have the role {role}; keep one")
         check_rules(self.constraints, self.columns)
         return self
 

@@ -1,4 +1,4 @@
-"""Optional dependencies: torch, for images, networks and GANs, and Dask, for its workers."""
+"""Optional dependencies: torch, for images, networks and GANs, Dask, for its workers, and readers of files."""
 
 from __future__ import annotations
 
@@ -59,3 +59,17 @@ def require_dask(what: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _DASK):
         raise MissingExtra("needs Dask", field=what, remedy="pip install 'doublure[dask]'")
+
+
+def require_files(library: str, what: str) -> None:
+    """Refuse a file whose library is not installed, before anything is charged.
+
+    Args:
+        library: Of the extra ``files``, as Python imports it.
+        what: The file.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if importlib.util.find_spec(library) is None:
+        raise MissingExtra(f"needs {library}", field=what, remedy="pip install 'doublure[files]'")

@@ -27,7 +27,7 @@ import pandas as pd
 
 from doublure.data.relational.records import Ints, RelatedRows, RelatedSet, TextMarks
 from doublure.data.tables import cells
-from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from doublure.schema.written import Written
 
 Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
-
-_ENDINGS = {*SUFFIXES, ".parquet", ".pq"}
 
 
 class RelatedSource:
@@ -116,8 +114,8 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
     """Look at the containers and headers of related tables; no row is read.
 
     Args:
-        source: A folder with one file a table, CSV or Parquet, named as the table; or a mapping of tables, each a file
-            or a DataFrame.
+        source: A folder with one file a table, such as CSV or Parquet, named as the table; or a mapping of tables, each
+            a file or a DataFrame.
         written: How their text is to be read, if not as usual; its columns are named ``table.column``.
 
     Raises:
@@ -142,7 +140,7 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
             raise DataError(f"has two files of the table {name}", field=folder, remedy="keep one of them")
         found[name] = _open(path, name, written)
     if not found:
-        raise DataError("holds no CSV or Parquet file", field=folder, remedy="put one file a table into it")
+        raise DataError("holds no file of a table", field=folder, remedy="put one file a table into it")
     return RelatedSource(folder.name, found)
 
 
@@ -152,12 +150,8 @@ def _open(table: Any, name: str, written: Written | None) -> TableSource:
 
 def table_name(path: Path) -> str | None:
     """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
-    name = path.name
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    stem, dot, ending = name.rpartition(".")
-    known = path.is_file() and not path.name.startswith(".") and f".{ending.lower()}" in _ENDINGS
-    return stem if known and dot and stem else None
+    known = path.is_file() and not path.name.startswith(".") and find_container(path) is not None
+    return (bare_name(path) or None) if known else None
 
 
 def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: RelationalSchema) -> pd.DataFrame:

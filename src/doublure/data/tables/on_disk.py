@@ -170,6 +170,17 @@ class TableOnDisk:
         return "TableOnDisk(private)"
 
 
+def refuse_read_whole(source: object) -> None:
+    """Refuse a table that is to be read in parts, and whose library holds it whole; before anything is charged.
+
+    Raises:
+        DataError: Naming the file.
+    """
+    if isinstance(source, TableSource) and source.read_whole:
+        remedy = "export it as CSV or Parquet, or give more memory"
+        raise DataError("is read whole, and is to be read in parts", field=source.name, remedy=remedy)
+
+
 def refuse_too_few(read: int, source: TableSource, at_least: int) -> None:
     """Refuse a table that cannot be the one that was meant.
 

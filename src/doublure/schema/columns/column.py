@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
-Role: TypeAlias = Literal["target", "condition"]
+Role: TypeAlias = Literal["target", "condition", "weight"]
 Clock: TypeAlias = Literal["D", "s"]
 """A unit of time as NumPy writes it: days, seconds."""
 
@@ -587,6 +587,10 @@ class Column(Frozen):
     def _roles_fit(self) -> Column:
         if "condition" in self.roles and not self.steers:
             raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
+        if "weight" in self.roles and not (self.plain and self.roles == ("weight",)):
+            raise ValueError("a weight is an integer or real column without another role; remove the role")
+        if "weight" in self.roles and self.ends is not None and self.ends[0] < 0:
+            raise ValueError("a weight is at least 0; declare bounds that are, or remove the role")
         if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
             raise ValueError("a condition cannot be missing; declare missing: false")
         if len(set(self.roles)) != len(self.roles):
