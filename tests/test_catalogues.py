@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure.releasing.catalogues.names import CROISSANT, DATAPACKAGE, NAMES, README
+from doublure.releasing.catalogue_names import CROISSANT, DATAPACKAGE, NAMES, README
 from doublure.releasing.catalogues.readme import plain
 from doublure.releasing.catalogues.registry import render
 from doublure.support import yaml12 as yaml_text

@@ -30,7 +30,7 @@ from doublure.data.series import Series
 from doublure.errors import GateFailed, SettingError
 from doublure.guarantee import Guarantee
 from doublure.releasing import cells, checking, drawings, reading, signing, verifying
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.catalogues.registry import write_catalogues
 from doublure.releasing.checking import DICTIONARY, PAGE, check_contents
 from doublure.releasing.generator import publish

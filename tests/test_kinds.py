@@ -29,7 +29,7 @@ from doublure.methods.method import Method
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Counts
 from doublure.releasing.bundle import dictionary
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.writing import WRITERS, Writer, write_sample
 from doublure.schema import ResolvedSchema, Schema, kinds
 from doublure.schema.kinds import KINDS, ByKind, Kind

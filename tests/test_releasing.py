@@ -22,7 +22,7 @@ from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing import issuing, verifying
 from doublure.releasing.bundle import verify
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.plain_words import opening
 from doublure.schema.kinds import KINDS
 from doublure.support import files

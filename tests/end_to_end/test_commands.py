@@ -19,7 +19,7 @@ from tiers import exhaustive
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

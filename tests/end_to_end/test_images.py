@@ -12,7 +12,7 @@ from PIL import Image
 import doublure as db
 from doublure.data.images import open_images
 from doublure.private.records import PrivateRecords
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 
 MNIST = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist.npz"
 TEXT = """

@@ -14,7 +14,7 @@ from doublure.data.series import open_series
 from doublure.data.series.rows import Readings
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 METERS, DAYS = 12, 10

@@ -13,7 +13,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.data.tables.opening import open_table
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared" / "data"

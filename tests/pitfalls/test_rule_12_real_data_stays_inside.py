@@ -18,7 +18,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.releasing import issuing
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.generator import publish
 from doublure.report.files import write_private
 from doublure.run import loading, running

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from doublure.errors import InputError, printable
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.cells import same
 from doublure.releasing.reading import (
     FORMS,

@@ -25,7 +25,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
 from doublure.ledger.shapes import NONCE
 from doublure.releasing.card import draw_page, draws_the_same
-from doublure.releasing.catalogues.names import NAMES
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.catalogues.registry import render
 from doublure.releasing.checking import PAGE, check_contents
 from doublure.releasing.reading import ContentMismatch

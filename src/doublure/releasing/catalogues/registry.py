@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from doublure.releasing.catalogue_names import CROISSANT, DATAPACKAGE, README
 from doublure.releasing.catalogues import croissant, datapackage, readme
 from doublure.releasing.catalogues.contents import CatalogueEntry
-from doublure.releasing.catalogues.names import CROISSANT, DATAPACKAGE, README
 from doublure.releasing.checking import PAGE
 from doublure.support import files
 
