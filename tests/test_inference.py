@@ -121,6 +121,13 @@ def test_means_stand_beside_those_of_real_rows():
     assert inference.means_beside_real(syn, real, seed=0) == ()
 
 
+def test_a_number_that_all_synthetic_rows_miss_is_not_shown():
+    syn, real = synthesizer(np.random.default_rng(3)), synthesizer(np.random.default_rng(4)).sample(1, 0)
+    rows = syn.sample(1, 0).assign(age=pd.array([pd.NA] * ROWS, dtype="Int64"))
+    syn.sample = lambda n, seed: rows
+    assert inference.means_beside_real(syn, real, seed=0) == ()
+
+
 def test_what_noise_hides_is_left_open():
     found = inference.logistic(synthesizer(np.random.default_rng(1)), "ill", "yes", ["sex"])
     assert [each.name for each in found] == ["(intercept), sex = f", "sex = m", "sex = x"]

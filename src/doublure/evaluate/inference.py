@@ -161,6 +161,8 @@ def logistic(
 def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[MeanInterval, ...]:
     """Return the mean of each number that was counted by itself, beside that of real rows. Internal.
 
+    A number that all synthetic rows miss has no interval by them, and is left out.
+
     Args:
         syn: A synthesizer, whose fit may have bought no tables.
         real: Real rows.
@@ -172,8 +174,8 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
     rows, found = _sampled(syn, seed), []
     for column, own in syn.schema.columns.items():
         there = own.numbers_of(real[column].dropna()) if column in counted and own.adds_up else np.zeros(0)
-        if len(there):
-            each = _estimate_mean(syn, column, rows)
+        each = _estimate_mean(syn, column, rows) if len(there) else None
+        if each is not None and all(map(math.isfinite, (each.low, each.high, *each.naive))):
             found.append(
                 MeanInterval(
                     column=column, value=each.value, low=each.low, high=each.high, naive_low=each.naive[0],
