@@ -245,6 +245,8 @@ class _AxisCells:
     def naive_mean(self, numbers: npt.NDArray[Any]) -> tuple[float, float]:
         """Return the interval of a mean by synthetic rows alone."""
         own = numbers.astype(np.float64)
+        if not len(own):
+            return _interval(math.nan, math.inf)
         return _interval(float(own.mean()), float(own.std() / math.sqrt(max(1, len(own)))))
 
     def _place_numbers(self, own: Column) -> None:
