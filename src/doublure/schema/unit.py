@@ -42,6 +42,8 @@ _PEOPLE = {
     },
 }  # fmt: skip
 """Words of names -> what one of them is called. The words are those of columns in public data sets."""
+_SEVERAL = frozenset({"people", "patients", "subjects", "customers"})
+"""Words of several: a column with such a name alone counts them."""
 _IDS = frozenset({"id", "ids", "uuid", "guid", "nr", "nbr", "mrn", "ssn", "pid"})
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -50,11 +52,11 @@ def is_id_name(name: str) -> bool:
     """Return whether a column is named as an identifier, such as ``MRN``, ``patient`` or ``stay_id``; ``paid`` is none.
 
     Example:
-        >>> [name for name in ("MRN", "Patient", "patientId", "case nr", "paid", "age") if is_id_name(name)]
+        >>> [name for name in ("MRN", "Patient", "patientId", "case nr", "paid", "people") if is_id_name(name)]
         ['MRN', 'Patient', 'patientId', 'case nr']
     """
     parts = _parts(name)
-    return bool(parts) and (parts[-1] in _IDS or (len(parts) == 1 and parts[0] in _PEOPLE))
+    return bool(parts) and (parts[-1] in _IDS or (len(parts) == 1 and parts[0] in _PEOPLE.keys() - _SEVERAL))
 
 
 def people_in(name: str) -> str | None:
