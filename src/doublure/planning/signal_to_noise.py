@@ -25,7 +25,7 @@ _RARE_VALUE = 0.005
 
 
 def noise_warnings(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
-    """Return one warning if accesses drown in their noise, with an ε at which none would.
+    """Return a warning for each access that drowns in its noise, with an ε at which it would not.
 
     Args:
         training: The accesses of training, at the plan's noise.
@@ -40,13 +40,11 @@ def noise_warnings(training: tuple[Access, ...], units: int, delta: float | None
     if worst <= 1:
         return _few_groups(training, units, delta, facts)
     advice = _advice(training, worst, delta, facts)
-    drowned = {purpose: share for purpose, share in shares.items() if share > MOST}
-    least, most = min(drowned.values()), max(drowned.values())
-    whose = next(iter(drowned)) if len(drowned) == 1 else f"{len(drowned)} of {len(shares)} noisy steps"
-    times = f"{most:.2g}" if f"{least:.2g}" == f"{most:.2g}" else f"{least:.2g} to {most:.2g}"
-    return (
-        f"{whose}: the noise is {times} times all that {units} units can add, so hardly anything will be learned; "
-        f"give {advice}, or more units",
+    return tuple(
+        f"{purpose}: the noise is {share:.2g} times all that {units} units can add, so hardly anything will be "
+        f"learned; give {advice}, or more units"
+        for purpose, share in shares.items()
+        if share > MOST
     )
 
 
