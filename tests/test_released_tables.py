@@ -155,7 +155,7 @@ def test_they_cost_nothing(world):
     assert db.Ledger.open(folder / "people.ledger").remaining.epsilon == pytest.approx(3.0)
     card = json.loads((folder / "bundle" / "card.json").read_text())
     assert card["guarantee"] == db.load(folder / "run").guarantee.to_json()
-    assert len(card["touches"]) == len(world[1]) == 8
+    assert len(card["touches"]) == len(world[1]) == 9
 
 
 @pytest.mark.parametrize("how", ["flip", "remove", "add", "link", "folder elsewhere"])

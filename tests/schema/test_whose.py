@@ -1,4 +1,4 @@
-"""An id raises a question, whose it is, which is answered before anything is planned, fitted or claimed."""
+"""Design rule 21: an id raises a question, whose it is, answered before anything is planned, fitted or claimed."""
 
 from __future__ import annotations
 
