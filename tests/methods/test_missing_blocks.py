@@ -147,4 +147,4 @@ def test_a_real_survey_has_no_mixed_blocks(tmp_path: Path) -> None:
     for stem, share in (("Q28_", 0.092), ("Q29_", 0.770)):
         group = [name for name in holes if name.startswith(stem)]
         assert mixed(rows, group) < 0.01
-        assert rows[group[0]].isna().mean() == pytest.approx(share, abs=0.06)
+        assert rows[group[0]].isna().mean() == pytest.approx(share, abs=0.08)
