@@ -14,7 +14,9 @@ from doublure.drafting.metadata.form import (
     agreed,
     bounds,
     first_known,
+    foreign_keys,
     listed,
+    lone_keys,
     meaning,
     misshapen,
     read_json,
@@ -72,6 +74,7 @@ def read(path: Path) -> DataDescription:
     for name, table in tables.items():
         head = f"{name}." if len(tables) > 1 else ""
         schema = table["tableSchema"]
+        keys = lone_keys(schema, "columnReference")
         for number, column in enumerate(schema["columns"]):
             place = f"{path.name}, {name}, columns.{number}"
             if not isinstance(column, dict):
@@ -83,7 +86,7 @@ def read(path: Path) -> DataDescription:
                 raise misshapen(path.name, place, "a column with a name or a title")
             inherited = {key: part[key] for part in (table, schema, column) for key in _INHERITED if key in part}
             own = f"{head}{title}"
-            entries[own] = _entry({**column, **inherited}, place, key=str(column.get("name")) in _keys(schema))
+            entries[own] = _entry({**column, **inherited}, place, key=str(column.get("name")) in keys)
             form = _date_form(inherited.get("datatype"))
             formats |= {own: form} if form is not None else {}
     whole = _dialect(tables) | (_related(tables) if len(tables) > 1 else {})
@@ -97,17 +100,6 @@ def _title(column: Mapping[str, Any]) -> str | None:
     while isinstance(found, (dict, list)) and found:
         found = next(iter(found.values())) if isinstance(found, dict) else found[0]
     return unquote(found).strip() if isinstance(found, str) and found.strip() else None
-
-
-def _keys(schema: Mapping[str, Any]) -> set[str]:
-    every = [schema.get("primaryKey"), *(each.get("columnReference") for each in _foreign(schema))]
-    named = [[key] if isinstance(key, str) else key for key in every]
-    return {str(key[0]) for key in named if isinstance(key, list) and len(key) == 1}
-
-
-def _foreign(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    keys = schema.get("foreignKeys", [])
-    return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
 
 
 def _datatype(said: Any) -> Mapping[str, Any]:
@@ -191,7 +183,7 @@ def _related(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         primary = table["tableSchema"].get("primaryKey")
         key = primary[0] if isinstance(primary, list) and len(primary) == 1 else primary
         found[name] = {"key": titles.get(key, key)} if isinstance(key, str) else {}
-        for each in _foreign(table["tableSchema"]):
+        for each in foreign_keys(table["tableSchema"]):
             own, reference = each.get("columnReference"), each.get("reference")
             resource = str(reference.get("resource", "")) if isinstance(reference, dict) else ""
             parent = unquote(resource.rpartition("/")[2]).partition(".")[0]

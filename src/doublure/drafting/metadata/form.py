@@ -196,6 +196,24 @@ def agreed(**said: Iterable[object]) -> dict[str, Any]:
     return {key: word for key, word in alone.items() if isinstance(word, str) and word.lower() != _USUAL.get(key)}
 
 
+def foreign_keys(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a table's foreign keys, as CSVW and Frictionless have them."""
+    keys = schema.get("foreignKeys", [])
+    return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
+
+
+def lone_keys(schema: Mapping[str, Any], columns: str) -> set[str]:
+    """Return the columns that are the whole of a primary or foreign key.
+
+    Args:
+        schema: A table's.
+        columns: The word under which a foreign key names its columns.
+    """
+    every = [schema.get("primaryKey"), *(key.get(columns) for key in foreign_keys(schema))]
+    named = [[key] if isinstance(key, str) else key for key in every]
+    return {str(key[0]) for key in named if isinstance(key, list) and len(key) == 1}
+
+
 def number(value: object) -> int | float | None:
     """Return a bound that is a finite number; None for anything else."""
     try:

@@ -13,7 +13,9 @@ from doublure.drafting.metadata.form import (
     bounds,
     date_format,
     first_known,
+    foreign_keys,
     listed,
+    lone_keys,
     meaning,
     misshapen,
     read_json,
@@ -62,7 +64,7 @@ def read(path: Path) -> DataDescription:
     formats: dict[str, str] = {}
     for name, resource in tables.items():
         head = f"{name}." if len(tables) > 1 else ""
-        keys = _keys(resource["schema"])
+        keys = lone_keys(resource["schema"], "fields")
         for number, field in enumerate(resource["schema"]["fields"]):
             place = f"resources.{name}.fields.{number}"
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
@@ -74,18 +76,6 @@ def read(path: Path) -> DataDescription:
     whole = _marks(tables) | (_related(tables) if len(tables) > 1 else {})
     entries, whole = with_date_formats(entries, formats, whole)
     return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, inferred=True)
-
-
-def _keys(schema: Mapping[str, Any]) -> set[str]:
-    """Return the columns that are the whole of a primary or foreign key."""
-    every = [schema.get("primaryKey"), *(key.get("fields") for key in _foreign(schema))]
-    named = [[key] if isinstance(key, str) else key for key in every]
-    return {str(key[0]) for key in named if isinstance(key, list) and len(key) == 1}
-
-
-def _foreign(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    keys = schema.get("foreignKeys", [])
-    return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
 
 
 def _entry(field: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, key: bool) -> Entry:
@@ -158,7 +148,7 @@ def _related(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         primary = resource["schema"].get("primaryKey")
         key = primary[0] if isinstance(primary, list) and len(primary) == 1 else primary
         found[name] = {"key": key} if isinstance(key, str) else {}
-        for each in _foreign(resource["schema"]):
+        for each in foreign_keys(resource["schema"]):
             fields, reference = each.get("fields"), each.get("reference")
             parent = reference.get("resource") if isinstance(reference, dict) else None
             if parent in tables and parent != name:

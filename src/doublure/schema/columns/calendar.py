@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt
+from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
@@ -95,8 +95,7 @@ class CalendarColumn(BoundedColumn):
     @property
     @override
     def stored_ends(self) -> tuple[float, float] | None:
-        form = self.date_format or ""
-        return (0.0, 10.0 ** len(form) - 1) if is_whole(form) else None
+        return whole_ends(self.date_format)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
