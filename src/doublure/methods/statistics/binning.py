@@ -93,7 +93,12 @@ def group_ordered(counts: Floats, *, noise: float, most: int, states: int = 0, s
     return Grouping.of(groups[cells], (masses / width)[cells])
 
 
-def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
+def noise_maximum(count: int) -> float:
+    """Return about the expected maximum of so many standard normal numbers, √(2 log n); of one as of two."""
+    return math.sqrt(2 * math.log(max(2, count)))
+
+
+def constant_pieces(scaled: Floats) -> Ints:
     """Return each cell's piece in the best piecewise constant fit of the counts.
 
     Minimises Σ (x_i − mean of its piece)² + price · pieces, exactly, by dynamic programming (the Potts functional:
@@ -101,9 +106,8 @@ def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
 
     Args:
         scaled: ``(n,)`` noisy counts, in deviations of their noise.
-        among: Number of cells in the whole table, if these are only some.
     """
-    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
+    size, price = len(scaled), _PRICE * math.log(max(2, len(scaled)))
     sums = np.concatenate([[0.0], np.cumsum(scaled)])
     best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
     for end in range(1, size + 1):

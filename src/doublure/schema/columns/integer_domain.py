@@ -60,6 +60,8 @@ class IntegerDomain:
 
     divisible: ClassVar[bool] = False
     """Whether records are looked for from public cells down, by parts of those that are full."""
+    tapers: ClassVar[bool] = False
+    """Whether values far from the others are expected to be ever rarer."""
 
     first: int
     last: int
@@ -166,7 +168,6 @@ class NumberDomain(IntegerDomain):
 
     divisible: ClassVar[bool] = True
     tapers: ClassVar[bool] = True
-    """Whether values far from the others are expected to be ever rarer."""
 
     ordered: bool = True
     scale: Scale | None = None

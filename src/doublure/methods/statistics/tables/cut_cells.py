@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from doublure.methods.statistics.binning import noise_maximum
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.private.queries.axes import Intervals
 
@@ -32,15 +32,14 @@ class CutCells:
     def of_full(cls, leaves: ColumnLeaves, counts: Floats, noise: float) -> CutCells:
         """Cut public cells of several values whose counts noise alone hardly reaches, into single and round values.
 
-        The threshold √(2 log n) is the expected maximum of n normal numbers. It decides where single values are looked
-        for, and not how many rows there are.
+        The threshold decides where single values are looked for, and not how many rows there are.
 
         Args:
             leaves: The column's public cells.
             counts: ``(n,)`` their noisy counts.
             noise: Standard deviation of each.
         """
-        clear = counts > math.sqrt(2 * math.log(max(2, len(counts)))) * noise
+        clear = counts > noise_maximum(len(counts)) * noise
         return cls._of(leaves, clear, leaves.domain.split_cell)
 
     @classmethod

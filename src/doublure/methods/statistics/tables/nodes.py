@@ -19,7 +19,7 @@ from doublure.methods.statistics.tables.leaves import (
     join_rare,
     split_groups,
 )
-from doublure.methods.statistics.tables.posterior import ColumnPosterior
+from doublure.methods.statistics.tables.posterior import ColumnPosterior, group_bounds
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
 
@@ -189,20 +189,17 @@ class Node:
             pair_noise: Standard deviation of the pairs' noise.
         """
         body, missing = self._split_missing(total)
+        present = total - float(missing.sum())
         if self.posterior is not None:
-            first = np.flatnonzero(np.diff(self.own[: len(self.leaves.starts)], prepend=-1))
-            starts = self.leaves.starts[first]
-            ends = np.append(starts[1:] - 1, self.leaves.domain.last)
+            first, after = group_bounds(self.own[: len(self.leaves.starts)]).T
+            starts, ends = self.leaves.starts[first], self.leaves.ends[after - 1]
             self.posterior.see_ranges(starts, ends, body, self.variance)
-            known = np.array([total - float(missing.sum())])
-            self.posterior.see_ranges(starts[:1], ends[-1:], known, self.variance / _SURE)
+            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([present]), self.variance / _SURE)
             self.posterior.fit()
             self.take_posterior(missing)
-            present = total - float(missing.sum())
             self.leaves.mass[: len(self.leaves.starts)] *= present / max(float(self.posterior.mass.sum()), _LEAST)
         elif self.patterns is None:
-            present = max(total - float(missing.sum()), _LEAST)
-            likely = posterior_counts(body, np.full(len(body), self.variance), total=present)
+            likely = posterior_counts(body, np.full(len(body), self.variance), total=max(present, _LEAST))
             self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing))
         else:
             likely = project_to_simplex(self.counts, np.full(len(self.counts), self.variance), total=total)

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
+from doublure.methods.statistics.binning import noise_maximum
 from doublure.schema.columns import IntegerDomain
 from doublure.support import lattices
 
@@ -43,7 +44,7 @@ _APART_AT = 4.0
 _ROUND = 0.5
 """Rate of a lattice's pull: people round, and a factor of a hundred costs as little as evidence of two deviations."""
 _FARTHER = 2.0
-"""Rate of a rise outward: the odds are 1 to k that farther rows add k times as much to the mean as nearer ones."""
+"""Rate of a rise outward: the odds are 1 to k² that farther rows add k times as much to the mean as nearer ones."""
 _NEAR, _CORNER = 0.1, 0.02
 """Sizes up to which an exponential prior is rounded off, of deviations and of second differences."""
 _RIDGE = 1e-6
@@ -134,13 +135,15 @@ class ColumnPosterior:
         self._first = np.searchsorted(starts, cells)
         self._members = lattices.members(starts, np.append(starts[1:] - 1, domain.last), self.steps)
         widths = np.diff(np.append(cells, domain.last + 1)).astype(np.float64)
-        self._base = -np.log(_even_widths(widths))[self._cell]
+        even = _even_widths(widths)
+        self._base = -np.log(even)[self._cell]
         self._price = math.log(len(starts))  # of one leaf, any of a column's, far above the curve
-        self._tapers = bool(getattr(domain, "tapers", False)) and len(cells) > 2
+        self._tapers = domain.tapers and len(cells) > 2
         middle = np.abs(cells + (widths - 1) / 2)
         self._size = np.log(np.maximum(middle, 1.0))
         self._body, self._base_curve = 0, np.zeros(size := len(cells))
-        self._cell_widths = widths / _even_widths(widths)
+        self._cell_widths = widths / even
+        self._whole = np.bincount(self._cell) == 1  # cells that are a leaf
         count = len(starts)
         self._own_counts, self._own_precision = np.zeros(count), np.zeros(count)
         self._cell_counts, self._cell_precision = np.zeros(size), np.zeros(size)
@@ -155,10 +158,9 @@ class ColumnPosterior:
 
     def see_cells(self, counts: Floats, variance: float) -> None:
         """Take the counts ``(cells,)`` of all public cells."""
-        whole = np.bincount(self._cell) == 1  # a cell that is a leaf
-        self._add_own(self._first[whole], counts[whole], variance)
-        self._cell_counts = np.where(whole, 0.0, counts)
-        self._cell_precision = np.where(whole, 0.0, 1 / variance)
+        self._add_own(self._first[self._whole], counts[self._whole], variance)
+        self._cell_counts = np.where(self._whole, 0.0, counts)
+        self._cell_precision = np.where(self._whole, 0.0, 1 / variance)
 
     def see_lattices(self, counts: Floats, variance: float) -> None:
         """Take the counts ``(K,)`` of the values of each lattice."""
@@ -239,7 +241,7 @@ class ColumnPosterior:
         """
         point = self._point(*self._unknown)
         system = self._system(point, 0.0)
-        own, rest = self._sums_of(point, _bounds(groups))
+        own, rest = self._sums_of(point, group_bounds(groups))
         solved = system.solve_own(own)
         right = np.vstack([
             rest.T - self._over_cells(system.by_cell[:, None] * solved, system.by_lattice.T @ solved),
@@ -289,16 +291,15 @@ class ColumnPosterior:
             noise: Standard deviation of a leaf's count.
         """
         own = self.mass * -np.expm1(-np.maximum(self._unknown[1], 0.0))
-        clear: npt.NDArray[np.bool_] = own > math.sqrt(2 * math.log(max(2, len(own)))) * noise
+        clear: npt.NDArray[np.bool_] = own > noise_maximum(len(own)) * noise
         clear &= self._members.sum(1) > 1
         return clear
 
     def _cells_seen(self) -> tuple[Floats, Floats]:
         """Return the counts ``(cells,)`` of public cells, and their precision."""
         seen, precision = self._cell_counts.copy(), self._cell_precision.copy()
-        single = np.bincount(self._cell) == 1
-        leaf = self._first[single]
-        seen[single], precision[single] = self._own_counts[leaf], self._own_precision[leaf]
+        leaf = self._first[self._whole]
+        seen[self._whole], precision[self._whole] = self._own_counts[leaf], self._own_precision[leaf]
         return seen, precision
 
     def _average_curve(self) -> Floats:
@@ -319,8 +320,8 @@ class ColumnPosterior:
         after, before = place - peaks[:, None], peaks[:, None] - place
         fall = np.maximum(after, 0)[:, None, None] * _NARROW[None, :, None, None]
         rise = np.maximum(before, 0)[:, None, None] * _NARROW[None, None, :, None]
-        logs = -((fall**2 + rise**2) / 2).reshape(-1, cells)
-        shapes = np.exp(logs) * self._cell_widths * ~alone
+        curves = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+        shapes = curves * self._cell_widths * ~alone
         shapes /= np.maximum(shapes.sum(1, keepdims=True), _LEAST)
         sums, counts, precisions = [shapes], [seen], [known]
         if len(self._ranges):
@@ -334,7 +335,7 @@ class ColumnPosterior:
         precise, likely = np.maximum((both**2) @ weight, _LEAST), both @ (weight * count)
         explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise))
         chances = np.exp(explained - explained.max())
-        mean = (chances / chances.sum()) @ (np.exp(logs) / np.exp(logs).sum(1, keepdims=True))
+        mean = (chances / chances.sum()) @ (curves / curves.sum(1, keepdims=True))
         curve: Floats = np.log(np.maximum(mean, math.exp(-_LARGEST)))
         return curve
 
@@ -345,7 +346,7 @@ class ColumnPosterior:
         near = np.exp(-0.5 * ((place[:, None] - place) / _KERNEL) ** 2) * known
         curve = (near @ seen) / np.maximum(near.sum(1), _LEAST)
         noise = np.sqrt(near**2 @ (1 / np.maximum(precision, _LEAST))) / np.maximum(near.sum(1), _LEAST)
-        clear = np.flatnonzero(known & (curve > math.sqrt(2 * math.log(max(2, len(seen)))) * noise))
+        clear = np.flatnonzero(known & (curve > noise_maximum(len(seen)) * noise))
         rows = max(float(seen.sum()), float(noise.max()))
         density = self._base_curve + math.log(rows)
         if len(clear):
@@ -548,7 +549,7 @@ class ColumnPosterior:
         return (density, own, pull), float(slope + (self._sums_seen()[1] * point.sums_apart) @ moved)
 
 
-def _bounds(groups: Ints) -> Ints:
+def group_bounds(groups: Ints) -> Ints:
     """Return the first leaf ``(m, 2)`` of each group, and the one after its last."""
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     return np.stack([first, np.append(first[1:], len(groups))], axis=1)
