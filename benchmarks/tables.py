@@ -164,13 +164,13 @@ def _distances(cells: Mapping[str, tuple[Any, ...]], names: list[str]) -> dict[s
     draw = np.random.default_rng(7)
     triples = [tuple(draw.choice(names, 3, replace=False)) for _ in range(_TRIPLES)]
     return {
-        "one_way": statistics.mean(_apart(cells, (column,)) for column in names),
-        "two_way": statistics.mean(_apart(cells, pair) for pair in combinations(names, 2)),
-        "three_way": 1000 * (1 - statistics.mean(_apart(cells, triple) for triple in triples)),
+        "one_way": statistics.mean(apart(cells, (column,)) for column in names),
+        "two_way": statistics.mean(apart(cells, pair) for pair in combinations(names, 2)),
+        "three_way": 1000 * (1 - statistics.mean(apart(cells, triple) for triple in triples)),
     }
 
 
-def _apart(cells: Mapping[str, tuple[Any, ...]], names: tuple[str, ...]) -> float:
+def apart(cells: Mapping[str, tuple[Any, ...]], names: tuple[str, ...]) -> float:
     places = []
     for side in (0, 1):
         place = np.zeros(len(cells[names[0]][side]), dtype=np.int64)

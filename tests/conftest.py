@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import quick_figures
-import quick_noise
 import rehearsals
 import remembered
 import tiers
@@ -28,6 +27,7 @@ from doublure.errors import DoublureError
 DECLARED = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 300
 columns:
   row: {type: id}
@@ -215,7 +215,6 @@ def _unwaited(fd: int) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
     quick_figures.choose(item.path)
-    quick_noise.choose(item.path)
     rehearsals.choose(item.path)
 
 

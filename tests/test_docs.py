@@ -56,28 +56,43 @@ ATTACKS = Page(
     commands=6,
 )
 IMAGES = Page(
-    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=13
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=13
 )
 LATENT = Page(
     name="latent.md",
     printed=("(100, 8, 8, 1) Public generator, autoencoder, SHA-2", "Public source: "),
-    left=bundle("even.ledger", files=3),
+    left=bundle("even.ledger", files=6),
     commands=6,
 )
 SERIES = Page(
-    name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=5), commands=7
+    name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=8), commands=7
 )
 SCHEMA = Page(
     name="schema.md",
-    printed=("True 0.3\n30 40 True\n500\n",),
-    left=lambda: Path("asked/executed.json").is_file(),
+    printed=("1000 True 1\n", "True 0.3\n30 40 True\n500\n"),
+    left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
 )
+FAQ = Page(
+    name="faq.md",
+    printed=("1000 01067\n", "MAIN 0\n", "given flies: has no such value; use one of: never, often\n"),
+    left=lambda: Path("travel/executed.json").is_file(),
+    commands=0,
+)
+REPORTS = {
+    "SDV": "51 67 174 207 265 361 432 466 472 563 613 689 691 696 829 1433 1477 1519 1558 1570 1576 1596 1617 1622 "
+    "1673 1688 1723 1737 1752 1760 1922 1945 2063 2112 2115 2136 2189 2229 2261 2275 2288 2318 2361 2368 2473 2493 "
+    "2536 2589 2594 2637 2778",
+    "SmartNoise": "480 485 591 594 606",
+    "synthpop": "32",
+    "CTGAN": "52 95 229",
+}
+"""Reports of other tools' users that were tried with doublure."""
 RELATIONAL = Page(
-    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=10
+    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=9), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RUN = {"attacks", "extending", "images", "latent", "relational", "schema", "series"}
+RUN = {"attacks", "extending", "faq", "images", "latent", "relational", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {"federated": "federated/test_page.py"}
 """Pages whose examples another file of tests runs."""
@@ -104,7 +119,7 @@ def test_a_type_of_a_new_nature_works(tmp_path):
     assert ready == "True"
     assert asked == "True True True"
     assert evaluated == "One-way TVD"
-    assert released == "4 True"
+    assert released == "7 True"
     assert re.search(r"[34]:\d\d/km", (tmp_path / "runners.html").read_text(encoding="utf-8"))  # on an axis
     with pytest.raises(GateFailed, match="names the type pace, which is not registered where it is verified"):
         verify(tmp_path / "bundle")
@@ -136,18 +151,29 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [ATTACKS, RELATIONAL, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
+    [ATTACKS, FAQ, RELATIONAL, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
     ids=lambda page: page.name,
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = page.blocks("python")
-    exec(compile(code, f"docs/{page.name}", "exec"), {})
+    codes = page.blocks("python")
+    assert codes
+    for code in codes:
+        exec(compile(code, f"docs/{page.name}", "exec"), {})
     printed = capsys.readouterr().out
     assert all(line in printed for line in page.printed)
     assert page.left()
     for commands in page.blocks("sh"):
         type_in(commands)
+
+
+@pytest.mark.parametrize("tool", REPORTS)
+def test_every_report_that_was_tried_has_its_line(tool):
+    told = re.findall(r"^\| [^|]*\(([^|]*)\) \|", FAQ.text, flags=re.MULTILINE)
+    listed = [found[1] for line in told for found in re.finditer(rf"{tool} (\d+(?:, \d+)*)", line)]
+    assert sorted(int(number) for numbers in listed for number in numbers.split(", ")) == sorted(
+        map(int, REPORTS[tool].split())
+    )
 
 
 @PAGES

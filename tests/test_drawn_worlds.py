@@ -74,6 +74,12 @@ def test_all_related_tables_go_through(world):
     goes_through(world)
 
 
+@searched(5, 400)
+@given(drawn_worlds.visits())
+def test_all_visits_go_through(world):
+    goes_through(world)
+
+
 @searched(6, 400)
 @given(drawn_worlds.series())
 def test_every_set_of_series_goes_through(world):

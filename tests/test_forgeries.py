@@ -30,7 +30,9 @@ from doublure.data.series import Series
 from doublure.errors import GateFailed, SettingError
 from doublure.guarantee import Guarantee
 from doublure.releasing import cells, checking, drawings, reading, signing, verifying
-from doublure.releasing.checking import PAGE, check_contents
+from doublure.releasing.catalogue_names import NAMES
+from doublure.releasing.catalogues.registry import write_catalogues
+from doublure.releasing.checking import DICTIONARY, PAGE, check_contents
 from doublure.releasing.generator import publish
 from doublure.releasing.issuing import file_entry, write_page
 from doublure.releasing.reading import ContentMismatch
@@ -42,6 +44,7 @@ ROWS = 40
 PEOPLE = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 200
 columns:
   row: {type: id}
@@ -197,8 +200,11 @@ class Forged:
     def claim(self, **said):
         self.state(self.card | said)
 
-    def put_right(self, *, page=True):
-        """Make hashes and page consistent, and sign with the forger's own key."""
+    def put_right(self, *, page=True, catalogues=True):
+        """Make hashes, descriptions and page consistent, and sign with the forger's own key."""
+        if catalogues and (self.path / DICTIONARY).exists():
+            with contextlib.suppress(Exception):  # then nobody can write them
+                write_catalogues(self.path, self.rehashed(), json.loads((self.path / DICTIONARY).read_text()))
         self.hash_again()
         if page:
             with contextlib.suppress(ContentMismatch, SettingError):  # then nobody can draw it
@@ -209,9 +215,12 @@ class Forged:
         key = signing.signing_key(self.world.forger, self.path)
         signing.sign(self.path, (self.path / "card.json").read_bytes(), key)
 
-    def hash_again(self):
+    def rehashed(self):
         present = [file for file in self.card["files"] if (self.path / file["path"]).exists()]
-        self.claim(files=[file_entry(self.path, file["path"], file["rows"]) for file in present])
+        return self.card | {"files": [file_entry(self.path, file["path"], file["rows"]) for file in present]}
+
+    def hash_again(self):
+        self.state(self.rehashed())
 
     def write(self, records, *forms):
         """Write records in some of the forms, as doublure writes them; return how many each file has."""
@@ -267,6 +276,7 @@ def text_of(path, change):
         (forged.path / path).write_text(change(before))
         assert (forged.path / path).read_text() != before
 
+    forge.catalogues = path in NAMES
     return forge
 
 
@@ -370,6 +380,45 @@ def no_page(forged):
 
 
 no_page.page = True
+
+
+def catalogue(path, change):
+    """Change a description for catalogues, written as doublure writes it."""
+
+    def forge(forged):
+        told = json.loads((forged.path / path).read_text())
+        change(told)
+        files.write_json(forged.path / path, told)
+
+    forge.catalogues = True
+    return forge
+
+
+def fewer_fields(told):
+    told["resources"][0]["schema"]["fields"].pop()
+
+
+def wider(told):
+    told["resources"][0]["schema"]["fields"][1]["constraints"]["maximum"] = 4711
+
+
+def another_catalogue(forged):
+    """Of another version, which this doublure cannot write again."""
+    forged.claim(doublure_version="9.9.9")
+    text_of("croissant.json", lambda text: text.replace("ε=2,", "ε=0.01,"))(forged)
+
+
+another_catalogue.catalogues = True
+
+
+def without(*names):
+    def forge(forged):
+        for name in names:
+            (forged.path / name).unlink()
+        forged.claim(files=[entry for entry in forged.card["files"] if entry["path"] not in names])
+
+    forge.catalogues = True
+    return forge
 
 
 def noisy_count(forged):
@@ -573,6 +622,24 @@ FORGERIES: dict[str, dict[str, tuple[Callable[[Forged], None], str]]] = {
         "dictionary.json: a key twice": (
             text_of("dictionary.json", lambda text: '{"columns": "real", ' + text[1:]), ANYBODY,
         ),
+        "README.md: a smaller ε": (text_of("README.md", lambda text: text.replace("ε=2,", "ε=0.01,")), ANYBODY),
+        "README.md: a line more": (text_of("README.md", lambda text: text + "Smith, Jones\n"), ANYBODY),
+        "README.md: deleted": (without("README.md"), ELSEWHERE),
+        "datapackage.json: a column less": (catalogue("datapackage.json", fewer_fields), ANYBODY),
+        "datapackage.json: wider bounds": (catalogue("datapackage.json", wider), ANYBODY),
+        "datapackage.json: an address more": (
+            catalogue("datapackage.json", lambda told: told.update(homepage="https://example.org")), ANYBODY,
+        ),
+        "croissant.json: a smaller ε": (
+            text_of("croissant.json", lambda text: text.replace("ε=2,", "ε=0.01,")), ANYBODY,
+        ),
+        "croissant.json: another file": (
+            text_of("croissant.json", lambda text: text.replace('"contentUrl": "data.csv"', '"contentUrl": "x.csv"')),
+            ANYBODY,
+        ),
+        "croissant.json: nothing of the kind": (text_of("croissant.json", lambda text: "[]"), ANYBODY),
+        "croissant.json: of another version": (another_catalogue, ANYBODY),
+        "descriptions: deleted": (without(*NAMES), ELSEWHERE),
         "card.json: a smaller ε at a tiny δ": (claim_at_a_tiny_delta, ANYBODY),
         "card.json: a smaller ε": (better_claim, ANYBODY),
         "card.json: an ε three per cent smaller": (slightly_better_claim, ANYBODY),
@@ -640,7 +707,7 @@ def forge(worlds, tmp_path, kind, what, name):
     act, found_by = (FORGERIES[kind] if what == "bundle" else OF_A_GENERATOR)[name]
     forged = Forged(worlds(kind), Path(shutil.copytree(worlds(kind).folder / what, tmp_path / "forged")))
     act(forged)
-    forged.put_right(page=not getattr(act, "page", False))
+    forged.put_right(page=not getattr(act, "page", False), catalogues=not getattr(act, "catalogues", False))
     return forged, found_by
 
 
@@ -794,6 +861,9 @@ UNCHECKED = {
     "files": (checking, "_check_tables",
               ("set(listed) != {f'{table.name}{form}' for table in tables for form in forms}", "False"),
               "table", "card.json: a file more"),
+    "descriptions": (verifying, "_check_catalogues",
+                     ("render(name, card, described) == (folder / name).read_bytes()", "True"),
+                     "table", "README.md: a smaller ε"),
     "marks of files": (reading, "check_said", ("about is not None", "False"),
                        "images", "data.npz: another guarantee"),
     "arrays": (reading, "read_images",

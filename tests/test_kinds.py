@@ -29,6 +29,7 @@ from doublure.methods.method import Method
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Counts
 from doublure.releasing.bundle import dictionary
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.writing import WRITERS, Writer, write_sample
 from doublure.schema import ResolvedSchema, Schema, kinds
 from doublure.schema.kinds import KINDS, ByKind, Kind
@@ -284,7 +285,7 @@ def test_it_is_written_and_released_once_it_has_a_writer(syn, tmp_path):
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 150
     card = db.release(syn, tmp_path / "bundle", n=20, seed=1).card
     assert card["limits"][0] == "Every bag is synthetic."
-    assert {file["path"] for file in card["files"]} == {"data.txt", "dictionary.json", "card.html"}
+    assert {file["path"] for file in card["files"]} == {"data.txt", "dictionary.json", "card.html", *NAMES}
     assert dictionary(syn.schema)["kind"] == "bags"
 
 

@@ -373,3 +373,15 @@ def test_the_command_reads_a_folder_in_partitions(tmp_path, monkeypatch):
     assert made.exit_code == 0, made.output
     assert read == [1]
     assert len(db.load(run).sample(7)) == 7
+
+
+def test_a_workbook_is_not_read_in_parts(tmp_path):
+    """Its library holds all of it: memory would not hold, and the ledger would be charged."""
+    pytest.importorskip("python_calamine", reason="the extra files is not installed")
+    xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra files is not installed")
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
+        book.add_worksheet().write_row(0, 0, list(db.Schema.parse(DECLARED).columns))
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=99.0, delta=1e-3)
+    with pytest.raises(DataError, match=r"^a.xlsx: is read whole, and is to be read in parts; export it as CSV"):
+        db.fit(tmp_path / "a.xlsx", plan_of(DECLARED), ledger=ledger, memory="2GB", seed=0)
+    assert ledger.spent.epsilon == 0

@@ -22,7 +22,7 @@ from doublure.support import extras
 pytest.importorskip("faker", reason="Faker is not installed: pip install 'doublure[fake]'")
 
 N = 300
-HEAD = "doublure: 1\nkind: table\nunits: 300\ndefaults: {missing: false}\ncolumns:\n"
+HEAD = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 300\ndefaults: {missing: false}\ncolumns:\n"
 OWN = """
   nr: {type: id, pattern: "MRN-{5 digits}", order: random}
   name: {type: fake, as: person_name, locale: de_DE}
@@ -249,6 +249,65 @@ tables:
         db.verify("bundle")
 
 
+VISITS = """
+doublure: 1
+kind: table
+unit: {name: patient, id: MRN, per_unit: [name, zip], max_records: 3, order: day}
+units: 60
+defaults: {missing: false}
+columns:
+  day: {type: integer, bounds: [0, 365]}
+  MRN: {type: id, pattern: "MRN-{4 digits}", order: random}
+  name: {type: fake, as: person_name, locale: de_DE}
+  mail: {type: fake, as: email, locale: de_DE}
+  nurse: {type: fake, as: last_name, locale: de_DE, per: row}
+  case: {type: id, pattern: "C{5 digits}"}
+  zip: {type: category, values: ["10115", "80331"]}
+  town: {type: public, from: {"10115": Berlin, "80331": München}, by: zip}
+  ward: {type: category, values: [a, b]}
+  floor: {type: public, from: {a: "1", b: "2"}, by: ward}
+  site: {type: constant, value: MAIN}
+"""
+
+
+def test_visits_of_a_person_have_one_name_and_one_id(tmp_path: Path) -> None:
+    schema, draw = db.Schema.parse(VISITS), np.random.default_rng(2)
+    who = np.repeat(np.arange(60), 1 + np.arange(60) % 3)
+    frame = pd.DataFrame({name: pd.Series([Bomb()] * len(who), dtype=object) for name in schema.columns}).assign(
+        MRN=[f"x{nr}" for nr in who],
+        day=draw.integers(0, 365, len(who)),
+        zip=np.where(who % 2, "10115", "80331"),
+        ward=draw.choice(["a", "b"], len(who)),
+    )
+    plan = db.plan(schema, epsilon=8.0, delta=1e-4, accountant="rdp")
+    ledger = db.Ledger.create(tmp_path / "l", dataset="visits", epsilon=8.0, delta=1e-4)
+    syn = db.fit(frame, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False)
+    rows = syn.sample(200, seed=5)
+    assert list(rows) == list(schema.columns)
+    people = rows.groupby("MRN", sort=False)
+    assert people.size().max() > 1
+    assert rows["MRN"].str.fullmatch(r"MRN-\d{4}").all()
+    assert people[["name", "mail", "town", "zip"]].nunique().to_numpy().max() == 1
+    assert people["name"].first().nunique() > 0.9 * len(people)
+    assert people["nurse"].nunique().max() > 1
+    assert rows["case"].tolist() == [f"C{nr:05}" for nr in range(1, 201)]
+    assert (rows["town"] == rows["zip"].astype(str).map({"10115": "Berlin", "80331": "München"})).all()
+    assert (rows["floor"] == rows["ward"].astype(str).map({"a": "1", "b": "2"})).all()
+    assert pd.concat([*syn.sample_chunks(200, seed=5, chunk_rows=50)])["case"].is_unique
+    db.release(syn, tmp_path / "bundle", n=200, seed=5, progress=False)
+    assert db.verify(tmp_path / "bundle")["files"]
+    path = tmp_path / "bundle" / "data.csv"
+    second = rows["MRN"].drop_duplicates().iloc[1]
+    path.write_text(path.read_text(encoding="utf-8").replace(second, "MRN-9999", 1), encoding="utf-8")
+    with pytest.raises(db.errors.GateFailed):
+        db.verify(tmp_path / "bundle")
+
+
+def test_a_lookup_of_a_person_goes_by_what_stays_the_same() -> None:
+    with pytest.raises(SchemaError, match="floor, which follows ward of single rows; take it out"):
+        db.Schema.parse(VISITS.replace("[name, zip]", "[name, zip, floor]"))
+
+
 # -- plan, dictionary, card --------------------------------------------------------------------------------------------
 
 
@@ -354,7 +413,7 @@ def test_faulty_descriptions_are_refused_with_the_remedy(column: str, words: str
 
 def test_a_made_column_is_no_unit_no_rule_and_no_condition(syn: db.Synthesizer) -> None:
     with pytest.raises(SchemaError, match="type: id"):
-        db.Schema.parse(HEAD.replace("units", "unit: {id: a}\nunits") + LEARNED + "  a: {type: fake, as: city}\n")
+        db.Schema.parse(HEAD.replace("{name: record, id: none}", "{id: a}") + LEARNED + "  a: {type: fake, as: city}\n")
     with pytest.raises(SchemaError, match="not modelled"):
         db.Schema.parse(HEAD + LEARNED + "  a: {type: constant}\nconstraints: [{equal: [zip, a]}]\n")
     with pytest.raises(SettingError, match="is a made-up column, which is made anew"):

@@ -12,7 +12,8 @@ import doublure as db
 from doublure.attack.registry import GROUPS
 from doublure.cli.main import app
 from doublure.cli.options import LISTS, with_names
-from doublure.drafting.codebook import FURTHER, KEYS
+from doublure.drafting.metadata.codebook import KEYS, further
+from doublure.drafting.metadata.registry import FORMS, OWN
 from doublure.measures.images.classifiers import CLASSIFIERS
 from doublure.measures.images.feature_extractors import NAMES as EXTRACTORS
 from doublure.methods.registry import METHODS
@@ -26,7 +27,8 @@ PAGES = {
     "a method": (METHODS, "docs/methods.md", HEADING),
     "a method, in short": (METHODS, "README.md", ROW),
     "a column type": (TYPES, "docs/schema.md", ROW),
-    "a key of the codebook": ((*KEYS, *FURTHER), "docs/schema.md", CODE),
+    "a key of the codebook": ((*KEYS, *further()), "docs/schema.md", CODE),
+    "a form of metadata": (FORMS.keys() - {OWN}, "docs/schema.md", CODE),
     "a feature extractor": (EXTRACTORS, "docs/images.md", CODE),
     "a classifier of images": (CLASSIFIERS, "docs/images.md", CODE),
 }
@@ -36,6 +38,7 @@ HELP = {
     ("audit", "--attack"): GROUPS,
     ("audit", "--kind"): KINDS,
     ("schema draft", "--kind"): KINDS,
+    ("schema draft", "--from"): FORMS,
     ("label curve", "--classifier"): CLASSIFIERS,
     ("evaluate", "--features"): (*EXTRACTORS, "inception-v3"),
 }

@@ -24,6 +24,7 @@ from doublure.training.noisy_tables import NoisyTable
 SCHEMA = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 2000
 columns:
   row: {type: id}
@@ -143,7 +144,7 @@ def test_card_dictionary_and_ledger_know_them(world):
     words = json.loads((folder / "bundle" / "dictionary.json").read_text())["tables"]
     assert {entry["path"]: entry["cells"] for entry in words["files"]} == cells
     assert "tables/one-way.parquet" in (folder / "bundle" / "card.html").read_text()
-    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 7
+    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 10
     kept = pq.read_schema(folder / "bundle" / "tables" / "one-way.parquet").metadata
     assert kept[b"guarantee"].decode() == card["guarantee"]["sentence"]
 
@@ -154,7 +155,7 @@ def test_they_cost_nothing(world):
     assert db.Ledger.open(folder / "people.ledger").remaining.epsilon == pytest.approx(3.0)
     card = json.loads((folder / "bundle" / "card.json").read_text())
     assert card["guarantee"] == db.load(folder / "run").guarantee.to_json()
-    assert len(card["touches"]) == len(world[1]) == 8
+    assert len(card["touches"]) == len(world[1]) == 9
 
 
 @pytest.mark.parametrize("how", ["flip", "remove", "add", "link", "folder elsewhere"])

@@ -22,11 +22,12 @@ from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing import issuing, verifying
 from doublure.releasing.bundle import verify
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.plain_words import opening
 from doublure.schema.kinds import KINDS
 from doublure.support import files
 
-BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
+BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json", *NAMES}
 CARD = {
     "version", "doublure_version", "created", "title", "contact", "method", "watermark", "guarantee", "touches",
     "executed", "owners", "columns", "margins", "description", "licence", "citation", "links", "schema_sha256",
@@ -107,7 +108,7 @@ def test_the_card_holds_these_keys(released, small):
     assert {frozenset(entry) for entry in card["files"]} == {frozenset({"path", "sha256", "rows"})}
     assert {frozenset(touch) for touch in card["touches"]} == {frozenset({"purpose", "event", "epsilon", "delta"})}
     assert {entry["path"]: entry["rows"] for entry in card["files"]} == {
-        "data.csv": 120, "data.parquet": 120, "dictionary.json": None, "card.html": None,
+        "data.csv": 120, "data.parquet": 120, "dictionary.json": None, "card.html": None, **dict.fromkeys(NAMES),
     }  # fmt: skip
     assert card["guarantee"]["sentence"] == small.plan.guarantee.sentence
     assert card["guarantee"]["epsilon_mu"] is None
@@ -235,7 +236,7 @@ def test_formats_can_be_chosen(small, tmp_path, formats):
     db.release(db.load(run), tmp_path / "bundle", n=5, formats=formats)
     data = {path.name for path in (tmp_path / "bundle").glob("data.*")}
     assert data == {f"data.{form}" for form in ([formats] if isinstance(formats, str) else formats)}
-    assert verify(tmp_path / "bundle", ledger=ledger)["files"] == len(data) + 2
+    assert verify(tmp_path / "bundle", ledger=ledger)["files"] == len(data) + 2 + len(NAMES)
 
 
 def test_internal_files_are_never_read(small, tmp_path):
@@ -505,7 +506,7 @@ def test_an_intact_bundle_is_intact(released):
     fingerprint = files_sha256(bundle / "card.json")
     assert checked.pop("origin").startswith("who wrote the card is not checked: compare this fingerprint with the pub")
     assert checked == {
-        "files": 4, "guarantee": sentence, "ledger": None, "epsilon": 2.0, "executed": True, "signature": None,
+        "files": 7, "guarantee": sentence, "ledger": None, "epsilon": 2.0, "executed": True, "signature": None,
         "page": "drawn again", "fingerprint": fingerprint,
     }  # fmt: skip
     assert verify(bundle, ledger=ledger)["ledger"] == read_card(bundle)["ledger"]

@@ -14,9 +14,11 @@ RUN = (
     "plan.json", "run.json", "schema.yaml",
 )  # fmt: skip
 PARSERS = (
-    "csv", "csv.gz", "csv.zip", "parquet", "npz", "series", "series npz", "schema", "codebook", "plan", "ledger",
-    "provenance", "config", *(f"run: {name}" for name in RUN), "bundle: card.html", "bundle: card.json",
-    "bundle: data.csv", "bundle: data.parquet", "bundle: dictionary.json", "images: Qv9Sentinel/1.png",
+    "csv", "csv.gz", "csv.zip", "parquet", "npz", "series", "series npz", "schema", "codebook",
+    "redcap", "frictionless", "csvw", "sdv", "plan", "ledger", "provenance", "config",
+    *(f"run: {name}" for name in RUN), "bundle: README.md", "bundle: card.html", "bundle: card.json",
+    "bundle: croissant.json", "bundle: data.csv", "bundle: data.parquet",
+    "bundle: datapackage.json", "bundle: dictionary.json", "images: Qv9Sentinel/1.png",
     "images: other/2.jpg", "idx: train-images-idx3-ubyte", "idx: train-labels-idx1-ubyte", "task: about.json",
     "task: labels.csv", "task: schema.yaml", "task: images/000001.png", "public: detail.safetensors",
     "public: encoder.safetensors",

@@ -18,6 +18,7 @@ from doublure.schema import kinds
 SCHEMA = """
 doublure: 1
 kind: table
+unit: {id: nr}
 units: 300
 columns:
   nr: {type: id}

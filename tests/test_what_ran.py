@@ -79,7 +79,7 @@ def test_a_finished_run_says_what_ran_for_each_access(plans, fitted, tmp_path, n
     syn = fitted(plan, seed=1)
     found = read(tmp_path / "run")
     assert syn.executed == db.load(tmp_path / "run").executed == found
-    assert len(plan.touches) == {"statistics": 9, "dpgan": 1, "guided": 10, "facts and dpgan": 4}[name]
+    assert len(plan.touches) == {"statistics": 10, "dpgan": 1, "guided": 11, "facts and dpgan": 4}[name]
     for entry, access in zip(found, plan.touches, strict=True):
         assert set(entry) == {"purpose", "event", "expected", "drawn", "lost", "sensitivity"}
         assert entry["purpose"] == access.purpose
@@ -208,8 +208,8 @@ def test_tables_that_were_stopped_before_their_noise_cost_nothing_and_are_drawn_
     assert (book.spent.epsilon, (tmp_path / "run").exists()) == (0, False)
     fitted(plan)
     found = read(tmp_path / "run")
-    assert authorised(book) == plan.steps == 9
-    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0)] * 9
+    assert authorised(book) == plan.steps == 10
+    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0)] * 10
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 
@@ -223,9 +223,9 @@ def test_a_run_of_several_stages_lists_what_each_lost(plans, book, fitted, tmp_p
     before = read(tmp_path / "run")
     fitted(plan, resume=True)
     found = read(tmp_path / "run")
-    assert found[:9] == before[:9]
-    assert authorised(book) == plan.steps == 15
-    assert [(entry["drawn"], entry["lost"]) for entry in found] == [*[(1, 0)] * 9, (5, 1)]
+    assert found[:10] == before[:10]
+    assert authorised(book) == plan.steps == 16
+    assert [(entry["drawn"], entry["lost"]) for entry in found] == [*[(1, 0)] * 10, (5, 1)]
     assert [entry["event"] for entry in found] == [written(access.event) for access in plan.touches]
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 

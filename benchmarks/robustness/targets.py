@@ -20,7 +20,7 @@ from doublure import public
 from doublure.auditing.white_box import WhiteBoxAccess
 from doublure.cli.configuration import with_config
 from doublure.data.opening import open_data
-from doublure.drafting import codebook
+from doublure.drafting.metadata.registry import read_metadata
 from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.public import Provenance, PublicFolder
@@ -57,6 +57,21 @@ series: {time: t, length: 4, step: 1h, timezone: UTC, gaps: missing}
 channels: {litres: {type: real, bounds: [0, 10], missing: true}}
 """
 CODEBOOK = "column,type,values,lower,upper,missing\nage,integer,,0,99,false\nincome,category,low|high,,,false\n"
+METADATA = {
+    "redcap": "field_name,form_name,field_type,field_label,select_choices_or_calculations,"
+    "text_validation_type_or_show_slider_number,text_validation_min,text_validation_max,required_field\n"
+    'id,a,text,Nr,,,,,\nsex,a,radio,Sex,"1, m | 2, f",,,,y\nborn,a,text,Born,,date_dmy,01-02-1990,01-02-2020,\n',
+    "frictionless": '{"resources": [{"name": "a", "schema": {"primaryKey": "nr", "missingValues": ["", "NA"], '
+    '"fields": [{"name": "nr", "type": "integer"}, {"name": "d", "type": "date", "format": "%d.%m.%Y"}, {"name": "x", '
+    '"type": "number", "decimalChar": ",", "constraints": {"minimum": 0, "maximum": 9}}]}}]}',
+    "csvw": '{"@context": "http://www.w3.org/ns/csvw", "url": "a.csv", "dialect": {"delimiter": ";"}, "tableSchema": '
+    '{"primaryKey": "nr", "columns": [{"titles": ["nr"], "name": "nr"}, {"name": "x", "required": true, "datatype": '
+    '{"base": "decimal", "minimum": 0, "maximum": 9}}, {"name": "s", "datatype": {"base": "string", "format": '
+    '"a|b"}}]}}',
+    "sdv": '{"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "primary_key": "nr", "columns": {"nr": {"sdtype": "id"}, "d": '
+    '{"sdtype": "datetime", "datetime_format": "%d.%m.%Y"}, "x": {"sdtype": "categorical"}}}',
+}
+"""Form of metadata -> a description of a table."""
 PICTURES = f"""
 doublure: 1
 kind: images
@@ -180,7 +195,11 @@ def parsers(world: Path) -> Mapping[str, Parser]:
         "series": Parser("d.csv", readings(), loaded(SERIES, "d.csv")),
         "series npz": Parser("d.npz", series_npz(), loaded(SERIES, "d.npz")),
         "schema": Parser("s.yaml", TABLE.encode(), lambda folder: Schema.load(folder / "s.yaml")),
-        "codebook": Parser("c.csv", CODEBOOK.encode(), lambda folder: codebook.read_codebook(folder / "c.csv")),
+        "codebook": Parser("c.csv", CODEBOOK.encode(), lambda folder: read_metadata(folder / "c.csv").schema()),
+        **{
+            form: Parser("m", said.encode(), lambda folder, form=form: read_metadata(folder / "m", form).schema())
+            for form, said in METADATA.items()
+        },
         "plan": Parser("p.json", (world / "plan.json").read_bytes(), lambda folder: Plan.load(folder / "p.json")),
         "ledger": Parser("l", (world / "l").read_bytes(), lambda folder: Ledger.open(folder / "l").verify()),
         "provenance": Parser("p.yaml", PROVENANCE.encode(), lambda folder: Provenance.read(folder / "p.yaml")),

@@ -16,6 +16,13 @@ _LIBRARIES = (
     "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "dp-accounting",
     "opendp", "pydantic", "safetensors", "matplotlib", "pillow",
 )  # fmt: skip
+_OPTIONAL = {
+    "torch": "images, networks and GANs need it: pip install 'doublure[torch]'",
+    "python-calamine": "Excel and OpenDocument files need it: pip install 'doublure[files]'",
+    "pyreadstat": "Stata, SPSS and SAS files need it: pip install 'doublure[files]'",
+    "xlsxwriter": "samples as .xlsx need it: pip install 'doublure[files]'",
+}
+"""Library of an extra -> what needs it."""
 _SMALL_DISK = 1_000_000_000
 
 
@@ -30,7 +37,8 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
         "doublure": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: _version(name, problems) for name in _LIBRARIES} | {"torch": _installed("torch")},
+        "libraries": {name: _version(name, problems) for name in _LIBRARIES}
+        | {name: _installed(name) for name in _OPTIONAL},
         "cpus": os.cpu_count(),
         "threads": _threads(),
         "devices": _devices(),
@@ -57,13 +65,13 @@ def left_behind(folder: Path) -> list[Path]:
 def describe(found: dict[str, Any]) -> str:
     """Return the examination in lines."""
     lines = [f"doublure {found['doublure']}, Python {found['python']} on {found['platform']}"]
-    lines += [f"  {name:<14} {version or _absent(name)}" for name, version in found["libraries"].items()]
-    lines.append(f"  {'processors':<14} {found['cpus']}, of which {found['threads']} are used")
-    lines.append(f"  {'devices':<14} {', '.join(found['devices'])}")
-    lines.append(f"  {'entropy':<14} {found['entropy']}")
-    lines.append(f"  {'statistics':<14} {found['private_statistics']}")
-    lines.append(f"  {'ledger':<14} {found['ledger']}")
-    lines.append(f"  {'free disk':<14} {found['disk_free_bytes'] / 1e9:.1f} GB")
+    lines += [f"  {name:<16} {version or _absent(name)}" for name, version in found["libraries"].items()]
+    lines.append(f"  {'processors':<16} {found['cpus']}, of which {found['threads']} are used")
+    lines.append(f"  {'devices':<16} {', '.join(found['devices'])}")
+    lines.append(f"  {'entropy':<16} {found['entropy']}")
+    lines.append(f"  {'statistics':<16} {found['private_statistics']}")
+    lines.append(f"  {'ledger':<16} {found['ledger']}")
+    lines.append(f"  {'free disk':<16} {found['disk_free_bytes'] / 1e9:.1f} GB")
     remedy = "holds the records of a run that was cut off: go on with fit --resume, or remove it"
     lines += [f"Left behind: {path} {remedy}" for path in found["left_behind"]]
     lines += [f"Would not work: {problem}" for problem in found["problems"]]
@@ -87,10 +95,8 @@ def _installed(name: str) -> str | None:
 
 
 def _absent(name: str) -> str:
-    """Return the line of a missing library; torch is optional, since tables need none."""
-    if name != "torch":
-        return "missing"
-    return "not installed; images, networks and GANs need it: pip install 'doublure[torch]'"
+    """Return the line of a library that is not installed, which may be optional."""
+    return f"not installed; {_OPTIONAL[name]}" if name in _OPTIONAL else "missing"
 
 
 def _threads() -> int:

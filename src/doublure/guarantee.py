@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
@@ -62,6 +62,12 @@ QUOTING = "quoting is part of that form (multiline: true): a quote that is not c
 REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
 """The data sets among which a claim holds: all of a form, with ``misfit: coerce``; a further part of that form where
 quoted cells may hold line ends; and the exclusion with ``refuse``."""
+
+OF_RECORDS = (
+    "people with several records: one record (one row of a table) is protected, so that someone with k of them has k "
+    "times this ε, and a larger δ"
+)
+"""An exclusion where records are protected, and not people (``unit.id: none``)."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"
@@ -194,6 +200,15 @@ class Guarantee(Model):
         said = (made,) if shared_people else (made, NO_SHARED_PEOPLE_IN_LABELS)
         left = (SHARED_PEOPLE,) if shared_people and SHARED_PEOPLE not in self.excluded else ()
         return self.model_copy(update={"assumptions": (*self.assumptions, *said), "excluded": (*self.excluded, *left)})
+
+    def assuming(self, said: Sequence[str]) -> Guarantee:
+        """Return the claim with further assumptions, as a card states them."""
+        return self.model_copy(update={"assumptions": (*self.assumptions, *said)})
+
+    def without(self, said: Sequence[str]) -> Guarantee:
+        """Return the claim without assumptions that a card adds."""
+        kept = tuple(entry for entry in self.assumptions if entry not in said)
+        return self.model_copy(update={"assumptions": kept})
 
     @property
     def inexact(self) -> Guarantee:

@@ -27,6 +27,28 @@ class SynthesizerFacts(Result):
     created: str
 
 
+class MeanInterval(Result):
+    """The mean of a column by the noisy tables, and by synthetic rows that are taken for real ones.
+
+    Attributes:
+        column: The column.
+        value: The mean by the noisy tables.
+        low: Lower end of its interval of 95 %.
+        high: Upper end.
+        naive_low: Lower end of the interval by synthetic rows alone, which is too narrow.
+        naive_high: Upper end.
+        real: The mean of the real rows.
+    """
+
+    column: str
+    value: float
+    low: float
+    high: float
+    naive_low: float
+    naive_high: float
+    real: float
+
+
 class Verdict(Result):
     """The outcome in plain words, for a reader who stops there.
 

@@ -35,7 +35,7 @@ def test_the_whole_way(doublure, quick, tmp_path, monkeypatch):
     assert "differentially private for one person" in found["guarantee"]["sentence"]
     report = json.loads((tmp_path / "demo" / "run" / "internal" / "report.json").read_text())
     assert report["table"]["rows"]["kept_aside"] is True
-    assert verify(found["bundle"], ledger=tmp_path / "demo" / "adult.ledger")["files"] == 4
+    assert verify(found["bundle"], ledger=tmp_path / "demo" / "adult.ledger")["files"] == 7
     for title in ("1. Data", "4. Ledger", "7. Report", "8. Release"):
         assert title in said.err
     assert "an AUC of" in said.err  # the verdict: three in four earn less, so that accuracy says little

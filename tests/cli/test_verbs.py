@@ -112,7 +112,7 @@ def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
 
     card = doublure("release", run, "-n", 40, "-o", bundle, "--title", "People", "--json").result["result"]["card"]
     assert card == json.loads((bundle / "card.json").read_text())
-    assert doublure("verify", bundle, "--ledger", ledger, "--json").result["result"]["files"] == 4
+    assert doublure("verify", bundle, "--ledger", ledger, "--json").result["result"]["files"] == 7
     said = doublure("verify", bundle)
     assert "agrees with its card" in said.out
     assert "who wrote the card is not checked" in said.out

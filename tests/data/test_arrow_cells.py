@@ -21,11 +21,11 @@ doublure: 1
 kind: table
 units: 10
 columns:
-  whole: {type: integer, bounds: [-1000, 1000], missing: [-99, "?"]}
+  whole: {type: integer, bounds: [-1000, 1000], missing: [-99]}
   open: {type: integer, bounds: {learn: 1.0}, missing: {learn: 1.0}}
   real: {type: real, bounds: [0, 1e300], missing: true}
   never: {type: real, bounds: [0, 10], missing: false}
-  day: {type: date, bounds: [1900-01-01, 2100-01-01], missing: [9999-12-31, "none"]}
+  day: {type: date, bounds: [1900-01-01, 2100-01-01], missing: [9999-12-31]}
   moment: {type: datetime, bounds: [1990-01-01, 2040-01-01], timezone: Europe/Zurich, missing: true}
   job: {type: category, values: [cook, nurse, "1"], other: Other, missing: ["?"]}
   any: {type: category, values: {learn: 1.0}, other: Other, missing: {learn: 1.0}}

@@ -36,6 +36,7 @@ from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, FaultyRecords
 from doublure.schema import Schema
+from doublure.schema.written import Written
 
 HOSTILE = [
     b"u,3", b"v,4", b" u , 3 ", b"", b"\r", b"\r\r", b",", b"u", b"u,3,4,5", b",,", b'"u,3', b'u,"3', b'u,"3"',
@@ -53,7 +54,7 @@ NAMES = ["a", "c"]
 
 def read(path: Path, names: Sequence[str] = NAMES, **form: object) -> list[tuple[str, ...]]:
     """Return the records of a file as they are read: each a cell a column."""
-    header = read_header(path, **form)  # type: ignore[arg-type]
+    header = read_header(path, Written(columns={}, **form))  # type: ignore[arg-type]
     found: list[tuple[str, ...]] = []
     for batch in csv_files.read_batches(path, header, list(names), 200_000, ["c"]):
         found += zip(*(batch[name].to_pylist() for name in names), strict=True)
@@ -298,7 +299,9 @@ def test_every_record_that_cannot_be_read_is_named_at_once(tmp_path):
 
 
 def test_the_lines_of_records_of_several_lines_are_told(tmp_path):
-    header = read_header(written(tmp_path, [b'"u\nv",3', b"u,3,4", b'"\r\n\n",1', b'\xff,"\n"']), multiline=True)
+    header = read_header(
+        written(tmp_path, [b'"u\nv",3', b"u,3,4", b'"\r\n\n",1', b'\xff,"\n"']), Written(columns={}, multiline=True)
+    )
     found = csv_files.unread_in(tmp_path / "records.csv", header)
     assert [tuple(each) for each in found] == [(2, 4, RAGGED), (4, 8, MISENCODED)]
 

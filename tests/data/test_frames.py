@@ -42,9 +42,9 @@ def numbers(raw: Any, column: Column) -> list[float]:
 
 def moments(raw: Any, column: Column) -> list[str]:
     read = canonical(raw if isinstance(raw, pd.Series) else pd.Series(raw), column, "x")
-    assert read.dtype == np.dtype("datetime64[s]")
+    assert read.dtype == (np.dtype("datetime64[s]") if column.missing_states < 2 else np.float64)
     assert read.index.equals(pd.RangeIndex(len(read)))
-    return [str(value) for value in read.to_numpy()]
+    return [str(value) for value in column.loaded_cells_of(column.numbers_of(read)).to_numpy()]
 
 
 def labels(raw: Any, column: Column) -> list[str | None]:

@@ -71,7 +71,7 @@ def test_a_folder_is_read_as_a_mapping_is(tmp_path):
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match="holds no CSV or Parquet file"):
+    with pytest.raises(DataError, match="holds no file of a table"):
         open_related(tmp_path)
     with pytest.raises(DataError, match="is no folder"):
         open_related(tmp_path / "none")
@@ -226,7 +226,7 @@ OTHERS = [
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + ".str.lower())")),
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + '.str.lstrip("0"))')),
     (CHECKED[1], opening.RelatedSource, "_read", ("table.columns[key].missing_tokens", "()")),
-    (CHECKED[2], opening, "_marks", ("int.from_bytes(digest, 'big')", "hash(digest) % 2**64")),
+    (CHECKED[2], opening, "mark_keys", ("int.from_bytes(digest, 'big')", "hash(digest) % 2**64")),
     (CHECKED[2], RelatedRows, "take", ("self.marks[units]", "self.marks[: len(units)]")),
 ]
 

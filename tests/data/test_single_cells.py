@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planting import plant
 from tiers import examples
 
 from doublure.data.series import open_series
@@ -33,8 +34,10 @@ from doublure.schema.columns import (
     IntegerColumn,
     OrdinalColumn,
     RealColumn,
+    missing_kinds,
 )
 from doublure.schema.distinct_cells import distinct
+from doublure.schema.missing_states import hole_states
 
 UTC, EAST = dt.UTC, dt.timezone(dt.timedelta(hours=2))
 LATE = dt.datetime(2001, 1, 1, 23, tzinfo=UTC)
@@ -88,6 +91,11 @@ COLUMNS: dict[str, Column] = {
         bounds=(dt.datetime(2000, 1, 1), dt.datetime(2010, 1, 1)), missing=False, timezone="Europe/Paris"
     ),
     "moment, to learn": DatetimeColumn(bounds={"learn": 0.1}, missing=("?",)),
+    "listed, two kinds": CategoryColumn(values=("1", "a"), other="rest", missing=("?", "x")),
+    "to learn, two kinds": CategoryColumn(values={"learn": 0.1}, other="rest", missing=("?", "7")),
+    "truth, two kinds": BooleanColumn(missing=("?", "x")),
+    "day, two kinds": DateColumn(bounds=(dt.date(2000, 1, 1), dt.date(2010, 1, 1)), missing=("?", "2001-01-01")),
+    "real, two kinds": RealColumn(bounds=(-1.0, 9.0), missing=("a", "2.5", "1e999")),
 }
 
 
@@ -103,7 +111,9 @@ def reading(column: pd.Series[Any]) -> list[str]:
     """Return what each cell of a canonical column is, as a text that tells all digits and the sign of zero."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return [f"value {cell}" if isinstance(cell, str) else "missing" for cell in column.astype(object)]
-    return ["missing" if pd.isna(cell) else repr(cell) for cell in column.to_numpy()]
+    cells = column.to_numpy()
+    states = hole_states(cells) if cells.dtype == np.float64 else np.zeros(len(cells), dtype=int)
+    return [f"missing {state}" if pd.isna(cell) else repr(cell) for cell, state in zip(cells, states, strict=True)]
 
 
 def alone(cell: Any, column: Column, misfit: str) -> str | None:
@@ -141,6 +151,19 @@ def test_cells_are_refused_or_read_by_themselves(name):
     for place in set(range(len(CELLS))) - set(fit):
         with pytest.raises(DataError):
             canonical(objects([CELLS[fit[0]], CELLS[place], CELLS[fit[1]]]), column, "x")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("(_state(cell, known) for cell in uniques)", "(_state(uniques[0], known) for cell in uniques)"),
+        ("(_state(cell, known) for cell in uniques)", "(_state(cell, known) * len(uniques) for cell in uniques)"),
+    ],
+)
+def test_a_kind_that_hangs_on_other_cells_is_caught(monkeypatch, edit):
+    plant(monkeypatch, missing_kinds, "read_states", edit)
+    with pytest.raises(AssertionError):
+        test_coerced_cells_read_the_same_in_any_company("real, two kinds")
 
 
 class Raising:
@@ -198,6 +221,8 @@ TEXTS_OF_COLUMNS = {
     "to learn": "{type: category, values: {learn: 0.1}, other: rest, missing: true}",
     "truth": "{type: boolean, missing: false}",
     "whole": "{type: integer, bounds: [0, 9], missing: true}",
+    "kinds": "{type: integer, bounds: [0, 5], missing: [7, '?', x]}",
+    "kinds listed": "{type: category, values: [1, 2, a], other: rest, missing: ['?', x]}",
     "real": "{type: real, bounds: {learn: 0.1}, missing: true}",
     "day": "{type: date, bounds: [2000-01-01, 2020-01-01], missing: true}",
     "moment": "{type: datetime, bounds: {learn: 0.1}, missing: true}",

@@ -419,7 +419,7 @@ def test_a_number_is_called_by_a_text_that_means_it(nature):
 def test_whole_numbers_stand_for_cells_one_to_one(nature, nullable):
     text = nature.nullable if nullable else nature.text
     domain, wholes = natures.domain_of(text), all_of(nature, nullable=nullable)
-    assert domain.nullable is nullable
+    assert domain.nullable == nullable
     ends = [*nature.cells.values()]
     assert (domain.first * nature.unit, domain.last * nature.unit) == pytest.approx((min(ends), max(ends)))
     made = natures.cells_of_wholes(text, wholes)

@@ -13,7 +13,7 @@ import pytest
 from doublure.encode.columns import integer_domain
 from doublure.encode.table_values import TableValues
 from doublure.errors import SchemaError, SettingError
-from doublure.methods.statistics.tables import finding
+from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.leaves import ColumnLeaves
 from doublure.private.queries.axes import Intervals
 from doublure.private.queries.counts import Counts
@@ -78,15 +78,13 @@ def leaves_of(encoder: TableValues) -> ColumnLeaves:
 
 def look_in_the_first_chapter(encoder: TableValues) -> None:
     leaves = leaves_of(encoder)
-    leaves.mass = np.array([900.0, 0.0, 0.0])
-    finding.full_cells(leaves, 10.0)
+    CutCells.of_full(leaves, np.array([900.0, 0.0, 0.0]), 10.0)
 
 
 def test_records_are_looked_for_down_the_columns_own_tree(encoder):
     leaves = leaves_of(encoder)
     assert leaves.starts.tolist() == [0, 50, 100]
-    leaves.mass = np.array([0.0, 900.0, 0.0])
-    opened = finding.full_cells(leaves, 10.0)
+    opened = CutCells.of_full(leaves, np.array([0.0, 900.0, 0.0]), 10.0)
     assert opened.starts.tolist() == [50, 60, 70, 80, 90]
     assert integer_domain(encoder.schema, "code").split_cell(60, 69).tolist() == [*range(60, 70)]
     _, names = encoder.axis(0, np.array([0.0, 2.0, 3.0]), np.array([0, 1, 0]), 2)

@@ -19,6 +19,7 @@ from tiers import exhaustive
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
+from doublure.releasing.catalogue_names import NAMES
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -81,6 +82,7 @@ def test_the_whole_way(census: Path) -> None:
         "card.json",
         "card.html",
         "dictionary.json",
+        *NAMES,
     }
     assert released["result"]["card"]["ledger"]["dataset"] == "adult"
     assert doublure("verify", "bundle", "--ledger", "L")[0] == 0

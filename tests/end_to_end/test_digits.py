@@ -86,7 +86,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, digits, drawn_by, method,
     card = doublure("release", out, "-n", 300, "-o", bundle, "--seed", 5)["card"]
     assert (card["method"], card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == (method, "dp", 2.0)
     assert [touch["event"]["steps"] for touch in card["touches"]] == ([1, STEPS] if method == "guided" else [1])
-    assert doublure("verify", bundle, "--ledger", ledger)["files"] == 3
+    assert doublure("verify", bundle, "--ledger", ledger)["files"] == 6
     syn = db.load(out)
     assert len(open_images(bundle / "data.npz").load(syn.schema).content) == 300
     assert np.array_equal(syn.sample(30, given={"label": 7}, seed=4).images, np.load(tmp_path / "a.npz")["images"])

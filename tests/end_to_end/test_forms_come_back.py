@@ -76,7 +76,7 @@ def confirmed(made: Draft) -> Schema:
         if own["type"] == "category":
             own["values"] = ["a", "b"]
         plain["columns"][name] = own
-    return Schema.from_plain(plain | {"units": N})
+    return Schema.from_plain(plain | {"units": N, "unit": {"name": "record", "id": "none"}})
 
 
 def fitted(data: object, schema: Schema, folder: Path) -> db.Synthesizer:

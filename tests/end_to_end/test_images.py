@@ -12,6 +12,7 @@ from PIL import Image
 import doublure as db
 from doublure.data.images import open_images
 from doublure.private.records import PrivateRecords
+from doublure.releasing.catalogue_names import NAMES
 
 MNIST = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist.npz"
 TEXT = """
@@ -62,9 +63,9 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     schema = db.load(out).schema
     assert len(open_images(tmp_path / "folder").load(schema).content) == 30
     card = doublure("release", out, "-n", 600, "-o", bundle, "--seed", 5)["card"]
-    assert {path.name for path in bundle.iterdir()} == {"data.npz", "card.json", "card.html", "dictionary.json"}
+    assert {path.name for path in bundle.iterdir()} == {"data.npz", "card.json", "card.html", "dictionary.json", *NAMES}
     assert card["files"][0]["rows"] == 600
-    assert doublure("verify", bundle, "--ledger", book)["files"] == 3
+    assert doublure("verify", bundle, "--ledger", book)["files"] == 6
     assert len(open_images(bundle / "data.npz").load(schema).content) == 600
     assert (bundle / "card.html").read_text().count("data:image/png;base64,") == 3  # a class each
     described = json.loads((bundle / "dictionary.json").read_text())

@@ -57,7 +57,7 @@ def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
     sentence = card["guarantee"]["sentence"]
     assert f"and that the public generator (SHA-256 {made['generator_sha256'][:12]}…) was made and chosen" in sentence
     assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
-    assert doublure("verify", tmp_path / "bundle", "--ledger", ledger)["files"] == 3
+    assert doublure("verify", tmp_path / "bundle", "--ledger", ledger)["files"] == 6
 
 
 def test_weights_of_somebody_else_from_the_command_line(letters, tmp_path, run, doublure):

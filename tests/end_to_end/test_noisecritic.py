@@ -85,7 +85,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     words = re.sub(r"<[^>]+>", " ", (tmp_path / "stated" / "card.html").read_text())
     assert "μ, expected privacy loss (not ε)" in words
     for bundle in ("bare", "stated"):
-        assert doublure("verify", tmp_path / bundle, "--ledger", book)["files"] == 3
+        assert doublure("verify", tmp_path / bundle, "--ledger", book)["files"] == 6
     said = doublure("budget", "show", book)
     assert said["spent"]["epsilon"] == 0
     assert "no longer covers all releases" in said["note"]

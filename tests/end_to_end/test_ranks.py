@@ -47,7 +47,7 @@ def both(small, request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("both")
     common = {"epsilon": 2.0, "delta": 1e-4, "accountant": "rdp"}
     few = {"components": 4, "fit_steps": 5, "groups": 2}
-    several = db.Schema.parse(small.declared_text.replace("units: 300", "unit: {id: row, max_records: 2}\nunits: 300"))
+    several = db.Schema.parse(small.declared_text.replace("unit: {id: row}", "unit: {id: row, max_records: 2}"))
     plans = {"dpgan": small.plan, "statistics": db.plan(small.declared, method="statistics", **common, **few)}
     if tiers.ALL:
         letters = request.getfixturevalue("letters")

@@ -14,6 +14,7 @@ from doublure.data.series import open_series
 from doublure.data.series.rows import Readings
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
+from doublure.releasing.catalogue_names import NAMES
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 METERS, DAYS = 12, 10
@@ -93,12 +94,12 @@ def test_the_whole_way_from_the_command_line(tmp_path, run, doublure, monkeypatc
     assert (code, said["error"]["field"]) == (2, "given litres")
     card = doublure("release", out, "-n", 40, "-o", bundle, "--seed", 5)["card"]
     data = {"data.npz", "data.csv", "data.parquet"}
-    assert {path.name for path in bundle.iterdir()} == data | {"card.json", "card.html", "dictionary.json"}
+    assert {path.name for path in bundle.iterdir()} == data | {"card.json", "card.html", "dictionary.json", *NAMES}
     assert card["title"] == "Synthetic series for meters"
     assert card["files"][0]["rows"] == 40
     assert any("synthetic" in limit and "calendar" in limit for limit in card["limits"])
     assert "The series are synthetic." in (bundle / "card.html").read_text()
-    assert doublure("verify", bundle, "--ledger", book)["files"] == 5
+    assert doublure("verify", bundle, "--ledger", book)["files"] == 8
     described = json.loads((bundle / "dictionary.json").read_text())
     assert (described["series"]["length"], described["series"]["step"]) == (8, "3h")
     assert [column["name"] for column in described["columns"]] == ["litres", "valve", "place", "weekday"]

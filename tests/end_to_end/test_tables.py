@@ -13,6 +13,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.data.tables.opening import open_table
+from doublure.releasing.catalogue_names import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared" / "data"
@@ -61,9 +62,9 @@ def test_the_whole_way(name, tmp_path):
 
     card = doublure("release", run, "-n", 300, "-o", bundle)["card"]
     assert card["guarantee"]["sentence"] == planned["guarantee"]["sentence"]
-    assert doublure("verify", bundle, "--ledger", ledger)["files"] == 4
+    assert doublure("verify", bundle, "--ledger", ledger)["files"] == 7
     assert {path.name for path in bundle.iterdir()} == {
-        "data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"
+        "data.csv", "data.parquet", "card.json", "card.html", "dictionary.json", *NAMES
     }  # fmt: skip
 
     shown = doublure("budget", "show", ledger)

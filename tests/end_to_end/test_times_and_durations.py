@@ -76,7 +76,7 @@ def test_they_go_from_a_file_to_a_card(tmp_path):
     assert 0.02 < missing < 0.25, missing  # a tenth of the shifts, give or take noise
 
     db.release(syn, tmp_path / "bundle", n=200, seed=1)
-    assert db.verify(tmp_path / "bundle")["files"] == 4
+    assert db.verify(tmp_path / "bundle")["files"] == 7
     told = {each["name"]: each for each in json.loads((tmp_path / "bundle/dictionary.json").read_text())["columns"]}
     assert (told["began"]["type"], told["began"]["bounds"]) == ("time", ["06:00:00", "20:00:00"])
     assert (told["pause"]["type"], told["pause"]["bounds"]) == ("duration", ["0:00:00", "2:00:00"])

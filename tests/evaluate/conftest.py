@@ -91,6 +91,8 @@ def shuffle_columns():
 class AnySynthesizer:
     """What fit() returns, as far as an evaluation looks at it."""
 
+    tables = ()
+
     def __init__(self, schema, rows):
         self.schema = schema
         self.rows = rows

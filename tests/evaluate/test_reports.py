@@ -15,6 +15,7 @@ from doublure.evaluate.real_data import _recorded, hash_records, seen_before
 from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
 from doublure.methods.noisecritic.settings import ESTIMATE_SEED, ESTIMATED_ON, NoisecriticSettings
+from doublure.results import MeanInterval
 from doublure.schema import Schema
 from doublure.support.progress import SilentProgress
 from doublure.support.tensors import sha256_of
@@ -234,6 +235,19 @@ def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, synthesize
     assert "doublure audit run/ --attack all" in page
     copied = evaluate.report(make_synthesizer(real), real, holdout)
     assert all(found.interval[0] > 0.6 for found in copied.attacks)
+
+
+def test_means_with_intervals_stand_on_the_page_and_in_the_json(synthesizer, real):
+    report = evaluate.report(synthesizer, real)
+    assert report.means == ()
+    assert "means" not in json.loads(report.to_json())
+    assert "Which intervals hold?" not in report.to_html()
+    one = MeanInterval(column="number", value=41.5, low=40.25, high=42.75, naive_low=41.2, naive_high=41.8, real=42.0)
+    told = report.model_copy(update={"means": (one,)})
+    assert json.loads(told.to_json())["means"] == [one.model_dump()]
+    assert type(told).model_validate_json(told.to_json()).means == (one,)
+    assert "40.25 to 42.75" in told.to_html()
+    assert "41.2 to 41.8" in told.to_html()
 
 
 def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, synthesizer, real):

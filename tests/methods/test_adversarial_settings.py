@@ -146,6 +146,7 @@ def test_a_table_with_nothing_to_generate_is_refused_before_anything_is_spent(me
         """
         doublure: 1
         kind: table
+        unit: {id: key}
         units: 400
         columns:
           a: {type: category, values: [x, y], missing: false, roles: [condition], shares: {x: 0.5, y: 0.5}}

@@ -13,7 +13,7 @@ from scipy import optimize
 from tiers import examples
 
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, empirical_bayes_counts, group_ordered, project_to_simplex
+from doublure.methods.statistics.binning import Grouping, group_ordered, posterior_counts, project_to_simplex
 
 many = examples(60, derandomize=True)
 anything = st.one_of(
@@ -182,19 +182,33 @@ def test_joining_adds_up():
     assert found.join(np.array([[1.0, 2], [3, 4], [5, 6]])).tolist() == [[3, 4], [6, 8]]
 
 
-# -- long lists of categories ------------------------------------------------------------------------------------------
+# -- categories --------------------------------------------------------------------------------------------------------
 
 
-@given(counts=columns, noise=noises)
+@given(counts=columns, noise=noises, total=st.floats(1, 1e6))
 @many
-def test_shrunk_counts_are_counts(counts, noise):
-    found = empirical_bayes_counts(counts, noise=noise)
+def test_posterior_counts_are_counts(counts, noise, total):
+    found = posterior_counts(counts, np.full(len(counts), noise**2), total=total)
     assert found.shape == counts.shape
     assert (found >= 0).all()
-    assert np.isfinite(found).all()
-    assert (found[counts > 6 * noise] == counts[counts > 6 * noise]).all()
-    order = np.argsort(counts, kind="stable")
-    assert (np.diff(found[order]) >= -1e-6 * np.maximum(noise, found[order][1:])).all()  # more seen, no fewer believed
+    assert found.sum() == pytest.approx(total, rel=1e-6)
+
+
+def test_where_noise_exceeds_evidence_categories_are_equal():
+    """The largest count won everything: ten categories of 31 rows each, under a noise of 70."""
+    apart, evenly = [], []
+    for seed in range(10):
+        seen = 31 + 70 * np.random.default_rng(seed).standard_normal(10)
+        apart.append(np.abs(posterior_counts(seen, np.full(10, 4900.0), total=310.0) - 31).sum() / 620)
+        evenly.append(np.abs(project_to_simplex(seen, np.full(10, 4900.0), total=310.0) - 31).sum() / 620)
+    assert np.mean(apart) < 0.3
+    assert np.mean(apart) < 0.6 * np.mean(evenly)
+
+
+def test_what_is_far_above_noise_stays():
+    seen = np.array([5000.0, 3000.0, 12.0, -9.0])
+    found = posterior_counts(seen, np.full(4, 100.0), total=seen.sum())
+    assert np.abs(found[:2] - seen[:2]).max() < 15
 
 
 @pytest.mark.parametrize("noise", [12.0, 33.0, 57.0])
@@ -208,7 +222,7 @@ def test_a_long_list_is_closer_than_what_shrinks_all_alike(noise):
         seen = truth + noise * rng.standard_normal(231)
         even = np.full(231, truth.mean())
         guesses = {
-            "each": empirical_bayes_counts(seen, noise=noise),
+            "each": posterior_counts(seen, np.full(231, noise**2), total=truth.sum()),
             "alike": grouping.james_stein_counts(seen, even, variance=noise**2),
             "as seen": project_to_simplex(seen, np.full(231, noise**2), total=truth.sum()),
         }

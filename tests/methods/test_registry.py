@@ -36,7 +36,7 @@ def test_what_a_method_does_is_said_of_the_kind_at_hand():
     for name, kind in table._OF_KIND:
         assert kind in table.method(name).kinds
     said = {kind: table.summary("statistics", kind) for kind in table.method("statistics").kinds}
-    assert len(set(said.values())) == 4
+    assert len(set(said.values())) == 5
     assert [kind for kind, words in said.items() if "features" in words] == ["images"]
     assert table.summary("gan", "table") == table._SUMMARIES["gan"]
 

@@ -138,7 +138,7 @@ def test_it_is_saved_loaded_and_released(whole, tmp_path):
     db.release(again, tmp_path / "bundle", n=60, seed=1)
     card = json.loads((tmp_path / "bundle/card.json").read_text())
     assert (card["method"], card["guarantee"]["kind"]) == ("statistics", "dp")
-    assert card["guarantee"]["noise_source"] == "opendp discrete Gaussian"
+    assert card["guarantee"]["noise_source"] == "exact discrete Gaussian"
     assert [touch["event"]["type"] for touch in card["touches"]] == ["discrete-gaussian"] * 2
 
 

@@ -56,6 +56,8 @@ def text_of(*names: str, head: str = "", tail: str = "", **changed: str) -> str:
     lines = [f"  {name}: {changed.get(name, COLUMNS[name])}" for name in names or COLUMNS]
     if {"school", "years"} <= set(names or COLUMNS):
         tail += "constraints: [{equal: [school, years]}]\n"
+    if "row" in (names or COLUMNS) and "unit:" not in head:
+        head += "unit: {id: row}\n"
     return f"doublure: 1\nkind: table\n{head}units: {ROWS}\ncolumns:\n" + "\n".join(lines) + "\n" + tail
 
 
@@ -186,7 +188,7 @@ def test_it_is_saved_loaded_and_released(whole, tmp_path):
     db.release(again, tmp_path / "bundle", n=200, seed=1)
     card = json.loads((tmp_path / "bundle/card.json").read_text())
     assert (card["method"], card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == ("statistics", "dp", 10.0)
-    assert card["guarantee"]["noise_source"] == "opendp discrete Gaussian"
+    assert card["guarantee"]["noise_source"] == "exact discrete Gaussian"
     assert [touch["event"]["type"] for touch in card["touches"]] == ["discrete-gaussian"] * len(whole.plan.touches)
     assert len(pd.read_csv(tmp_path / "bundle/data.csv")) == 200
 
@@ -407,6 +409,16 @@ def test_few_units_are_warned_about():
     few = db.Schema.parse(text_of("age", "income").replace(f"units: {ROWS}", "units: 900"))
     assert any("few for noisy statistics" in warning for warning in planned(few).warnings)
     assert not any("few" in warning for warning in planned(schema_of("age", "income")).warnings)
+
+
+def test_a_setting_that_would_choose_nothing_is_refused():
+    """All pairs are counted within a target of two values: a bound of their number did nothing, unsaid."""
+    schema = schema_of("age", "school", "income")
+    assert plan_releases(schema, "income").pairs_within
+    with pytest.raises(SettingError, match="all pairs are counted, within the values of income") as refused:
+        planned(schema, paired=2)
+    assert refused.value.field == "paired"
+    assert planned(schema, paired=2, within="").settings.paired == 2
 
 
 def test_memory_counts_groups_and_not_values():

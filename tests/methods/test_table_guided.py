@@ -125,7 +125,7 @@ def test_the_readmes_and_the_designs_example_plans():
         db.datasets.adult_schema_path(), method="guided", epsilon=1.0, delta=1e-5, accountant="rdp", critic_share=0.2
     )
     assert isinstance(critic.touches[-1].event, GaussianEvent)
-    assert critic.guarantee.noise_source == "opendp discrete Gaussian; os-keyed for the critic"
+    assert critic.guarantee.noise_source == "exact discrete Gaussian; os-keyed for the critic"
 
 
 def test_a_table_with_nothing_to_generate_is_refused_before_the_charge():

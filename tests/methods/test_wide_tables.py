@@ -15,7 +15,7 @@ from doublure.methods.statistics.tables import pair_errors, plan, target_fit
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import AllPairs, ChosenPairs
 from doublure.methods.statistics.tables.tree_fit import fit_factors
-from doublure.networks import tree_tables
+from doublure.networks import swapped_tables, tree_draw, tree_tables
 
 SIZES = [3, 9, 2, 17, 8]
 PAIRS = [(0, 1), (1, 3), (2, 4), (4, 3)]
@@ -137,6 +137,46 @@ def test_blocks_of_pairs_are_one_table_of_all_in_parts(monkeypatch):
     towards = np.random.default_rng(5).standard_normal(rows.shape)
     moved = (by_hand(rows + 1e-6 * towards) - by_hand(rows - 1e-6 * towards)) / 2e-6
     assert float((slope * towards).sum()) == pytest.approx(moved, rel=1e-4)
+
+
+def test_memory_that_is_used_again_holds_nothing_of_the_last_use(monkeypatch):
+    monkeypatch.setattr(pair_errors, "_MOST_COUNTED", 2.0)
+    shared, draw = pair_errors.pair_errors(SIZES, noisy_tables(1)), np.random.default_rng(2)
+    for components in (6, 9, 4, 6):
+        probabilities = draw.random((components, sum(SIZES)), dtype=np.float32)
+        squared, gradient = shared.squared(probabilities)
+        kept = gradient.copy()
+        fresh, slope = pair_errors.pair_errors(SIZES, noisy_tables(1)).squared(probabilities)
+        shared.squared(draw.random((components, sum(SIZES)), dtype=np.float32))
+        assert squared == fresh
+        assert (gradient == kept).all()
+        assert (slope == kept).all()
+
+
+def test_raking_by_products_is_raking_row_by_row():
+    draw = np.random.default_rng(4)
+    chances, wanted = draw.random((3000, 7)) * draw.random(7), draw.dirichlet(np.ones(7))
+    factor = np.ones(7)
+    for _ in range(8):
+        found = chances * factor
+        found /= found.sum(1, keepdims=True)
+        factor = factor * np.clip((wanted + 1e-6) / (found.mean(0) + 1e-6), 0.5, 2)
+    np.testing.assert_allclose(tree_draw._raked(chances, wanted), factor, rtol=1e-10)
+
+
+def test_swaps_keep_the_surplus_of_each_cell():
+    draw = np.random.default_rng(6)
+    rows, values, sizes = 400, 3, np.array([4, 5])
+    cells = np.stack([draw.integers(0, size, rows) for size in sizes], axis=1) + np.array([0, 4])
+    codes, surplus = draw.integers(0, values, rows), draw.standard_normal((9, values)) * 6
+    tables = [np.zeros((9, values)) for _ in range(2)]
+    before, given = codes.copy(), surplus.copy()
+    swapped_tables._exchange(codes, cells, surplus, np.arange(200), np.arange(200, 400))
+    for table, own in zip(tables, (before, codes), strict=True):
+        np.add.at(table, (cells.ravel(), np.repeat(own, 2)), 1)
+    assert (before != codes).any()
+    np.testing.assert_allclose(surplus - given, tables[1] - tables[0], atol=1e-12)
+    assert (surplus**2).sum() < (given**2).sum()
 
 
 def test_factors_of_joint_tables_have_the_margins_asked_for():

@@ -211,8 +211,7 @@ def test_noise_is_fresh(lab, place):
 
 
 def test_noise_that_a_seed_governs_is_caught(lab, disk):
-    drawn = "measurement(cells[some].tolist())"
-    lab.plant(whole_noise, "gaussian", (drawn, "[count + 1 for count in cells[some].tolist()]"))
+    lab.plant(whole_noise, "gaussian", ("discrete_normals(exact.size, used)", "np.ones(exact.size, np.int64)"))
     with lab.caught():
         check_noise_is_fresh(lab, disk)
 

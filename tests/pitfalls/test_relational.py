@@ -215,7 +215,7 @@ def test_facts_move_what_was_paid_for():
     "edit",
     [
         (RelationalSchema, "cells_of", ("self.most(column.partition('.')[0])", "1")),
-        (opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
+        (opening, "kept_rows", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
         (facts, "make_fact_query", ("moved = most * schema.cells_of(name, question.fact)", "moved = most")),
     ],
     ids=["one cell a unit", "rows that are not bounded", "the records of a unit alone"],
@@ -228,7 +228,7 @@ def test_facts_that_move_further_are_caught(lab, edit):
 
 LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 DEARER = {
-    "rows that are not bounded": [(opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0"))],
+    "rows that are not bounded": [(opening, "kept_rows", ("np.arange(len(placed)) - begins < most", "begins >= 0"))],
     "a unit that counts for each of its rows": [
         (Counts, "answer", ("np.bincount(places(table, cells), minlength=len(found[key]))",
                             "2 * np.bincount(places(table, cells), minlength=len(found[key]))")),
@@ -291,13 +291,13 @@ def test_a_unit_shows_the_same_whoever_else_there_is():
         ),
         (
             opening,
-            "_kept",
+            "kept_rows",
             (
                 "np.lexsort((np.arange(len(unit)), by, unit))",
                 "np.lexsort((by - by.mean() * (np.arange(len(unit)) % 2), unit))",
             ),
         ),
-        (opening.RelatedSource, "load", ("marks=_marks(keys)", "marks=_marks(pd.Series(np.arange(len(keys))))")),
+        (opening.RelatedSource, "load", ("marks=mark_keys(keys)", "marks=mark_keys(pd.Series(np.arange(len(keys))))")),
     ],
     ids=["another unit's mark", "an order that others decide", "marks by place"],
 )
@@ -333,8 +333,8 @@ def test_the_rules_drop_and_never_refuse():
 @pytest.mark.parametrize(
     "edit",
     [
-        (opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
-        (opening, "_kept", ("unit[placed] >= 0", "unit[placed] >= -1")),
+        (opening, "kept_rows", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
+        (opening, "kept_rows", ("unit[placed] >= 0", "unit[placed] >= -1")),
         (opening.RelatedSource, "load", ("keys.notna() & ~keys.duplicated()", "keys.notna()")),
     ],
     ids=["rows beyond the most", "orphans", "second rows of a key"],

@@ -50,6 +50,7 @@ PARTS = {
         "IntArray",
         "Intervals",
         "Patterns",
+        "Lattices",
         "Table",
         "axes_from_message",
         "axes_to_message",

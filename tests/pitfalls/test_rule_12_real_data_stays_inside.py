@@ -18,13 +18,14 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.releasing import issuing
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.generator import publish
 from doublure.report.files import write_private
 from doublure.run import loading, running
 from doublure.training import gan_loop as adversarial
 
 SOURCE = Path(db.__file__).parent
-BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
+BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json", *NAMES}
 # What differs between any two runs: when, and which entry of which ledger.
 VOLATILE = {"created", "ledger", "path", "reservation", "session", "review_by", "generator_sha256"}
 

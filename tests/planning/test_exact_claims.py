@@ -81,8 +81,19 @@ def test_a_worst_case_and_public_labels_keep_what_is_left_out():
 
 def test_the_card_names_where_exact_noise_comes_from():
     assert planned(*EXACT["image sums"]).guarantee.noise_source == planner._EXACT
-    assert planned(*EXACT["tables"]).guarantee.noise_source == "opendp discrete Gaussian"
+    assert planned(*EXACT["tables"]).guarantee.noise_source == "exact discrete Gaussian"
     assert planned(*INEXACT["gradients"]).guarantee.noise_source == "os-keyed"
+
+
+@pytest.mark.parametrize(("schema", "method", "settings"), [EXACT["tables"]])
+def test_a_plan_of_0_2_0_keeps_the_name_of_its_noise(schema, method, settings):
+    made = planned(schema, method, settings)
+    before = made.guarantee.model_copy(update={"noise_source": "opendp discrete Gaussian"})
+    written = json.loads(json.dumps(replace(made, guarantee=before).to_json()))
+    assert Plan.from_json(written).guarantee == before
+    written["guarantee"]["noise_source"] = "opendp discrete Gaussian, nearly"
+    with pytest.raises(InputError):
+        Plan.from_json(written)
 
 
 def test_plans_are_read_as_they_were_written(tmp_path):

@@ -53,6 +53,7 @@ def test_what_is_bought_can_be_pasted_as_it_stands() -> None:
     bought = yaml_text.parse(_bought(result.to_yaml()), "pasted")
     plain = Schema.parse(TEXT).to_plain()
     plain["units"] = bought["units"]
+    plain["unit"] = {"id": "nbr"}
     plain["columns"] |= bought["columns"]
     assert set(Schema.from_plain(plain).undeclared) == {"columns.sex.missing", "columns.size.values"}
 
@@ -116,7 +117,7 @@ def test_no_record_is_read(tmp_path: Path) -> None:
 def test_notes_are_public() -> None:
     notes = findings(check(Schema.parse(TEXT)), "note")
     assert "2 facts are learned, for 0.07" in notes["columns"]
-    assert "every record counts as another person" in notes["unit.id"]
+    assert "unit.id" not in notes  # it is asked for: nbr is an id
     assert "equally often" in notes["columns.sex"]
     assert notes["columns.code"].startswith("99 means missing")
     assert "misfit" not in notes
@@ -148,7 +149,7 @@ def test_the_check_is_json_and_takes_a_file(tmp_path: Path) -> None:
     assert check(path) == check(Schema.parse(TEXT)) == check(str(path))
     plain = json.loads(json.dumps(check(path).to_plain()))
     assert plain["ok"] is False
-    assert plain["findings"][0]["path"] == "units"
+    assert [found["path"] for found in plain["findings"][:2]] == ["unit.id", "units"]
 
 
 def test_data_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:

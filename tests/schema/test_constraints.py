@@ -12,24 +12,29 @@ from tiers import examples
 
 from doublure.errors import SchemaError
 from doublure.schema import Schema
+from doublure.schema.columns import IntegerColumn
 from doublure.schema.resolving import agree
 from doublure.schema.rules.at_most import AtMost, order_columns
 from doublure.schema.rules.equal import Equal
 
+NUMBERS = {name: IntegerColumn(bounds=(0, 9), missing=False) for name in "abcd"}
+
 
 def test_every_column_comes_after_those_below_it() -> None:
-    chains = order_columns([AtMost(at_most=("b", "c")), Equal(equal=("x", "y")), AtMost(at_most=("a", "b", "d"))])
+    chains = order_columns(
+        [AtMost(at_most=("b", "c")), Equal(equal=("x", "y")), AtMost(at_most=("a", "b", "d"))], NUMBERS
+    )
     seen: set[str] = set()
     for name, below in chains:
         assert set(below) <= seen
         seen.add(name)
     assert dict(chains) == {"a": (), "b": ("a",), "c": ("b",), "d": ("b",)}
-    assert order_columns([]) == ()
+    assert order_columns([], NUMBERS) == ()
 
 
 def test_a_circle_is_named() -> None:
     with pytest.raises(ValueError, match="circle"):
-        order_columns([AtMost(at_most=("a", "b")), AtMost(at_most=("b", "c")), AtMost(at_most=("c", "a"))])
+        order_columns([AtMost(at_most=pair) for pair in (("a", "b"), ("b", "c"), ("c", "a"))], NUMBERS)
 
 
 def resolve(columns: str, constraints: str, **answers: Any) -> dict[str, Any]:

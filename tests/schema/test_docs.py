@@ -17,15 +17,23 @@ from doublure.support import yaml12 as yaml_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/schema.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```\w*\n(.*?)```", PAGE, flags=re.DOTALL)
-COLUMNS = [line.strip() for block in BLOCKS for line in block.splitlines() if re.match(r" *[\w-]+: +\{type:", line)]
+COLUMNS = [
+    line.strip() for block in BLOCKS for line in block.splitlines() if re.match(r" *[\w-]+: +\{type: (?!id)", line)
+]
 
 
 def test_the_whole_example_leaves_nothing_open() -> None:
-    (whole,) = [block for block in BLOCKS if block.startswith("doublure: 1")]
+    shortest, whole = [block for block in BLOCKS if block.startswith("doublure: 1")]
+    assert Schema.parse(shortest).undeclared == ()
     schema = Schema.parse(whole)
     assert schema.undeclared == ()
     assert len(schema.columns) == 7
     assert schema.constraints
+
+
+def test_the_first_page_has_ten_lines() -> None:
+    first = PAGE.partition("\n## ")[0]
+    assert len([line for line in first.splitlines()[1:] if line]) == 10
 
 
 @pytest.mark.parametrize("line", COLUMNS)
@@ -77,9 +85,15 @@ def test_the_unit_and_the_constraints_shown() -> None:
 
 def test_the_codebook_shown(tmp_path: Path) -> None:
     (codes,) = [block for block in BLOCKS if block.startswith("column,type")]
+    moments = ",unit,"
+    codes = codes.replace(moments, f"MRN,id,,,,,\nadmitted,date,,,,false,\ndischarged,date,,,,false,\n{moments}")
     (tmp_path / "codes.csv").write_text(codes)
-    schema = draft(pd.DataFrame({"age": [1], "workclass": ["x"]}), tmp_path / "codes.csv")
-    assert schema.undeclared == ("units",)
+    (tmp_path / "icd10.txt").write_text("A00\nB99\n")
+    names = ("age", "workclass", "icd10", "site", "notes", "MRN", "admitted", "discharged")
+    schema = draft(pd.DataFrame(columns=names), tmp_path / "codes.csv")
+    assert schema.undeclared == ("units", "columns.admitted.bounds", "columns.discharged.bounds")
+    assert "notes" not in schema.columns
+    assert schema.unit.id == "MRN"
 
 
 def test_the_codebook_of_the_tutorial_makes_a_schema_without_an_edit(tmp_path: Path) -> None:
@@ -88,7 +102,7 @@ def test_the_codebook_of_the_tutorial_makes_a_schema_without_an_edit(tmp_path: P
     (tmp_path / "codes.csv").write_text(textwrap.dedent(codes))
     names = ("ID", "LIMIT_BAL", "SEX", "PAY_0", "BILL_AMT1", "default")
     schema = draft(pd.DataFrame({name: [1] for name in names}), tmp_path / "codes.csv")
-    assert schema.undeclared == ("units",)
+    assert schema.undeclared == ("unit.id", "units")
     assert schema.target == "default"
     assert schema.columns["PAY_0"].values == tuple(range(-2, 9))
     assert schema.columns["LIMIT_BAL"].step == 10_000

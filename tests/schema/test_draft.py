@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure.drafting.codebook import read_codebook
 from doublure.drafting.draft import draft, drafted
-from doublure.errors import DataError, DoublureError, InputError, SchemaError
+from doublure.drafting.metadata.registry import read_metadata
+from doublure.errors import DoublureError, InputError, SchemaError
 from doublure.schema import Schema
 
 BUNDLED = Path(__file__).resolve().parents[2] / "src/doublure/datasets/bundled"
@@ -126,7 +126,7 @@ def test_a_list_of_values_makes_a_category_of_whole_numbers(tmp_path: Path) -> N
 def test_other_delimiters_orders_and_fewer_keys(tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
     path.write_bytes("﻿Description;COLUMN;type\nAge, in years;age;integer\n\n;;\n".encode())
-    entries = read_codebook(path)
+    entries = read_metadata(path).entries
     assert entries["age"].description == "Age, in years"
     assert dict(entries["age"].facts) == {"type": "integer"}
 
@@ -209,9 +209,11 @@ def test_hostile_names_are_refused_and_shown_harmless(name: str) -> None:
     assert "rename" in str(caught.value)
 
 
-def test_names_that_stand_twice_are_refused() -> None:
-    with pytest.raises(DataError, match="more than once"):
-        draft(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+def test_names_that_stand_twice_are_numbered() -> None:
+    made = draft(pd.DataFrame([[1, 2, 3]], columns=["a", "a", "a_2"]))
+    assert list(made.columns) == ["a", "a_3", "a_2"]
+    assert made.written is not None
+    assert made.written.rename == {"a": ("a", "a_3")}
 
 
 def test_what_a_column_means_is_a_fact_of_the_schema(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from doublure.schema import Schema
 TEXT = """
 doublure: 1
 kind: table
+unit: {id: nr}
 units: 9
 columns:
   nr: {type: id}

@@ -60,6 +60,7 @@ WANTED = {
 
 def proposed(text: str) -> dict[str, str]:
     """Return the lines behind ``#`` of a draft: column -> description."""
+    text = text[text.index("columns:") :]
     lines = [line.strip().removeprefix("# ") for line in text.splitlines() if "}  # if " in line]
     return dict(line.split("}  # if ")[0].split(": ", 1) for line in lines)
 
@@ -127,7 +128,7 @@ def test_a_word_in_capitals_that_is_left_in_is_refused_or_means_nothing() -> Non
 
 
 def test_few_cells_and_declared_columns_get_no_proposal(tmp_path: Path) -> None:
-    assert set(drafted(FRAME.head(30)).proposals) == {"patient_id", "mail"}  # by their names alone
+    assert set(drafted(FRAME.head(30)).proposals) == {"patient_id", "Fall-Nr", "mail"}  # by their names alone
     path = tmp_path / "codes.csv"
     path.write_text("column,type,lower,upper\ncode,integer,0,9\n")
     assert "code" not in drafted(FRAME, path).proposals
@@ -145,7 +146,7 @@ def test_one_row_of_a_codebook_describes_columns_of_one_kind(tmp_path: Path) -> 
     assert made.schema.columns["MY_BILL"].bounds == "undeclared"
     assert made.unknown == ("NONE*",)
     assert made.schema.columns["BILL1"].description == "A month's bill"
-    assert made.described == {"BILL1", "BILL2"}
+    assert set(made.rows) == {"BILL1", "BILL2"}
 
 
 def test_the_pattern_that_says_most_of_a_name_describes_it(tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ def test_a_check_compares_the_header():
     text = """
     doublure: 1
     kind: series
+    unit: {name: day, id: none}
     units: 1
     series: {time: when, length: 4, step: 6h, source: meter}
     channels: {litres: {type: real, bounds: [0, 9], missing: false}}
@@ -244,7 +245,10 @@ def readings(*meters):
         (("irregular: mean", "irregular: sum"), True),
         ((", irregular: mean", "}\nmisfit: coerce\nrelease: {title: x"), True),
         ((", irregular: mean", ""), False),  # two readings of a moment are refused
-        (("time: when", "time: when, source: meter"), False),
+        (
+            ("meter}\nunits: 10\nseries: {time: when", "day, id: none}\nunits: 10\nseries: {time: when, source: meter"),
+            False,
+        ),
         (("{name: meter}", "{name: meter, id: meter}"), False),
         (("time: when, ", ""), False),  # series are cut already
     ],

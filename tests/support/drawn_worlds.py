@@ -171,6 +171,11 @@ def _head(draw: st.DrawFn, kind: str, learned: float) -> dict[str, Any]:
     }
 
 
+def _most(draw: st.DrawFn, facts: dict[str, Any], *several: int) -> int:
+    """Return how many records of each unit are used: units with several are refused where each is said to have one."""
+    return max(draw(st.sampled_from([1, *several])), 2 if facts["misfit"] == "refuse" else 1)
+
+
 def _roles(draw: st.DrawFn, of: dict[str, dict[str, Any]], learned: float) -> None:
     """Give columns roles, and conditions shares."""
     steering = [name for name, each in of.items() if each["type"] in ("category", "ordinal", "boolean")]
@@ -199,7 +204,7 @@ def tables(draw: st.DrawFn) -> World:
     _roles(draw, own, learned)
     if draw(st.integers(0, 2)) == 0:
         own["who"] = {"type": "id"}
-        facts["unit"] = {"name": "person", "id": "who", "max_records": draw(st.sampled_from([1, 2, 5]))}
+        facts["unit"] = {"name": "person", "id": "who", "max_records": _most(draw, facts, 2, 5)}
     source = np.random.default_rng(draw(st.integers(0, 9)))
     if draw(st.integers(0, 2)) == 0:
         pair = draw(st.sampled_from([numbers("integer", spread=False), calendars()]))
@@ -214,6 +219,24 @@ def tables(draw: st.DrawFn) -> World:
     if "who" in own:
         data["who"] = source.integers(0, 30, ROWS)
     return World(facts | {"columns": own}, data, epsilon, _QUICK_TABLES)
+
+
+@st.composite
+def visits(draw: st.DrawFn) -> World:
+    """Draw a table in which people have several rows, with what stays the same within one and what does not."""
+    epsilon = draw(EPSILON)
+    learned = round(epsilon / 60, 4) if draw(st.integers(0, 3)) == 0 else 0.0
+    facts, source = _head(draw, "table", learned), np.random.default_rng(draw(st.integers(0, 9)))
+    people = {f"p{place}": draw(columns(learned=learned)) for place in range(draw(st.integers(1, 3)))}
+    _roles(draw, people, learned)
+    own = people | {f"v{place}": draw(columns(learned=learned)) for place in range(draw(st.integers(1, 3)))}
+    unit = {"name": "person", "id": "who", "max_records": draw(st.sampled_from([2, 5])), "per_unit": list(people)}
+    if draw(st.booleans()):
+        own["day"] = draw(st.one_of(numbers("integer", spread=False), calendars())) | {"missing": False}
+        unit["order"] = "day"
+    data = pd.DataFrame({name: cells(each, ROWS, source) for name, each in own.items()})
+    data["who"] = source.integers(0, 30, ROWS)
+    return World(facts | {"unit": unit, "columns": own | {"who": {"type": "id"}}}, data, epsilon, _QUICK_TABLES)
 
 
 @st.composite
@@ -296,7 +319,7 @@ def series(draw: st.DrawFn) -> World:
     timed, known = draw(st.booleans()), draw(st.booleans())
     unit: dict[str, Any] = {"name": "meter", "id": None}
     if known:
-        unit |= {"id": "who", "max_records": draw(st.sampled_from([1, 3]))}
+        unit |= {"id": "who", "max_records": _most(draw, facts, 3)}
     if timed:
         windows |= {
             "time": "t",
@@ -306,6 +329,7 @@ def series(draw: st.DrawFn) -> World:
         windows |= draw(st.sampled_from([{}, {"timezone": "Europe/Paris"}, {"stamp": "end"}]))
         if not known or draw(st.booleans()):
             windows["source"] = "place"
+            unit = unit if known else {"name": "day", "id": "none"}
         if draw(st.booleans()):
             own["weekend"] = {"type": "boolean", "missing": False, "from_time": "weekend"}
     rows = []
@@ -344,7 +368,7 @@ def images(draw: st.DrawFn) -> World:
             facts["label"]["shares"] = {"learn": learned}
         data["labels"] = source.integers(0, size, ROWS)
     if draw(st.integers(0, 3)) == 0:
-        facts["unit"] = {"name": "person", "id": "who", "max_records": draw(st.sampled_from([1, 3]))}
+        facts["unit"] = {"name": "person", "id": "who", "max_records": _most(draw, facts, 3)}
         data["who"] = source.integers(0, 30, ROWS)
     return World(facts, data, epsilon, {})
 
@@ -359,7 +383,7 @@ KINDS: dict[str, Callable[[], st.SearchStrategy[World]]] = {
 
 def beside(schema: db.Schema, sample: Any) -> list[str]:
     """Return what in a sample is not as its schema says: names of columns, or of what else is wrong."""
-    return BESIDE[schema.kind](schema, sample)
+    return BESIDE[schema.file_kind](schema, sample)
 
 
 def _cells_beside(column: Any, found: pd.Series) -> bool:

@@ -1,6 +1,7 @@
 """Secret numbers that follow from an access's purpose and step alone: equal runs, before a change of code and after.
 
-What stands in lies below every function of doublure: the operating system's keys and words, and OpenDP's measurements.
+What stands in lies below every release: the operating system's keys and words, discrete normals, and OpenDP's
+measurements.
 Noise of one access does not depend on how many draws another one made, nor on how many names and nonces were drawn, so
 that a change of one part shows in that part. It hides nothing: **for tests**.
 """
@@ -21,6 +22,7 @@ import pytest
 from doublure.private.mechanism import Mechanism
 
 _OUTSIDE = "outside of any access"
+_AT_ONCE = 2**15  # counts of one draw, so that fits stay equal to those that are kept
 
 
 class FixedNoise:
@@ -53,12 +55,14 @@ class FixedNoise:
         patch.setattr(
             np.random, "default_rng", lambda seed=None: unseeded(self._seed("order") if seed is None else seed)
         )
-        for name, make in (
-            ("make_gaussian", _Gaussian),
-            ("make_laplace", _Laplace),
-            ("make_laplace_threshold", _Above),
-        ):
+        patch.setattr("doublure.private.whole_noise.discrete_normals", self._normals)
+        for name, make in (("make_laplace", _Laplace), ("make_laplace_threshold", _Above)):
             patch.setattr(measurements, name, self._measurements(getattr(measurements, name), make))
+
+    def _normals(self, size: int, scale: float) -> np.ndarray[Any, Any]:
+        parts = [min(_AT_ONCE, size - first) for first in range(0, size, _AT_ONCE)]
+        drawn = [np.rint(self._drawn("counts").normal(0, scale, part)).astype(np.int64) for part in parts]
+        return np.concatenate([np.zeros(0, np.int64), *drawn])
 
     def _measurements(self, exact: Callable[..., Any], make: Callable[..., Any]) -> Callable[..., Any]:
         def made(domain: Any, metric: Any, *sizes: Any) -> Any:
@@ -96,11 +100,6 @@ class _Measurement:
 
     def __call__(self, counts: Any) -> Any:
         return [count + noise for count, noise in zip(counts, self.noise(len(counts)), strict=True)]
-
-
-class _Gaussian(_Measurement):
-    def noise(self, size: int) -> list[int]:
-        return np.rint(self._drawn().normal(0, self._scale, size)).astype(np.int64).tolist()
 
 
 class _Laplace(_Measurement):

@@ -1,7 +1,7 @@
 """Three tiers of the suite: ``scripts/test --quick`` for every edit, ``scripts/test`` for every commit, and ``--all``.
 
 The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples and more draws
-of noise, slower students, OpenDP's own noise everywhere (``quick_noise``). No rule of docs/pitfalls.md rests on it
+of noise, slower students. No rule of docs/pitfalls.md rests on it
 alone, and no search in tests of the private core is cut short.
 
 The quick tier leaves out two things: of a test that runs with several parameters every case but the first, and the
@@ -44,18 +44,19 @@ LONG = frozenset(
         "pitfalls/test_rule_10_files_hold_no_record.py", "pitfalls/test_rule_12_real_data_stays_inside.py",
         "pitfalls/test_rule_13_kinds_keep_their_words.py", "pitfalls/test_rule_14_inversion_is_record_by_record.py",
         "pitfalls/test_rule_17_the_domain_is_stated.py", "pitfalls/test_rule_19_what_one_record_causes.py",
-        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "planning",
+        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "pitfalls/test_visits.py", "planning",
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
-        "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py",
+        "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
-        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
+        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "schema/test_codebooks.py",
+        "test_catalogues.py", "test_annotating.py", "test_audit_fits.py",
         "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py", "test_examples.py",
         "test_fitting.py", "test_forgeries.py", "test_imports.py", "test_larger_than_memory.py",
         "test_latent_measures.py", "test_lots_from_disk.py",
         "test_noisy_counts.py", "test_on_workers.py", "test_planning.py", "test_published.py",
         "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
         "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
-        "test_without_torch.py",
+        "test_without_torch.py", "test_visits.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""

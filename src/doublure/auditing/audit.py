@@ -17,6 +17,7 @@ from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress, listen
 
 
@@ -78,14 +79,14 @@ def read_attack_data(
         message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
     return make_attack_data(
-        syn.schema,
+        ResolvedSchema.of(syn.schema.flat),
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
         (kept.content, kept.unit),
         lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,
-        refit=make_refit(syn.schema, syn.plan, syn.guarantee),
+        refit=make_refit(syn.schema, syn.plan, syn.guarantee) if syn.schema.flat is syn.schema else None,
         crafted=inside.crafted,
         shadows=shadows,
         progress=progress,

@@ -17,6 +17,7 @@ LISTS = {
     "methods": "methods.registry:METHODS",
     "groups": "attack.registry:GROUPS",
     "kinds": "schema.kinds:KINDS",
+    "forms": "drafting.metadata.registry:FORMS",
     "classifiers": "measures.images.classifiers:CLASSIFIERS",
 }
 """Placeholders such as {methods} in the help of a flag -> the table of names, which is imported for the help alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Force, Json
-from doublure.cli.terminal import VerbResult
+from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
     from doublure.drafting.check import Check
+    from doublure.drafting.draft import Draft
+
+ASKED_FOR = ("table", "relational")
+"""The kinds of data whose columns can be asked for."""
 
 
 def register(app: typer.Typer) -> None:
@@ -22,18 +27,32 @@ def register(app: typer.Typer) -> None:
     group = VerbApp(help="Describe what is public about the data.")
     group.command("draft")(draft)
     group.command("check")(check)
+    group.command("codebook")(codebook)
     app.add_typer(group, name="schema")
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images, series, or a folder of tables.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A table (CSV, Parquet, Excel, …), images, series or a folder; left out, metadata alone is read."
+        ),
+    ] = None,
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
+    metadata: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--from", metavar="FORM FILE", help="Metadata in another form: {forms}."),
+    ] = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask here for what is still open, column by column; shows no cell.")
+    ] = False,
     kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
+    skip_rows: Annotated[int | None, typer.Option(min=1, help="Lines, or rows of a sheet, above the header.")] = None,
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
@@ -43,14 +62,21 @@ def draft(
     Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
     """
     from doublure.drafting.draft import drafted
+    from doublure.drafting.metadata.registry import OWN
     from doublure.support.files import check_output, write_atomic
 
-    check_output(out, data, codebook, forced=force)
-    made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
-    text, left = made.to_yaml().encode(), made.schema.undeclared
+    if codebook is not None and metadata is not None:
+        raise SettingError("goes without --codebook", field="--from", remedy="give one of them")
+    form, source = metadata or (OWN, codebook)
+    check_output(out, data, source, forced=force)
+    made = drafted(data, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows)
+    if ask:
+        made = _asked(data, made)
+    text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
-    advice = f"\nNext: doublure schema check {out} --data {data}" if left else ""
+    compared = "" if data is None else f" --data {data}"
+    advice = f"\nNext: doublure schema check {out}{compared}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return VerbResult(data=found, text=done + advice)
 
@@ -87,19 +113,64 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
+def interactive() -> bool:
+    """Return whether a person reads what is printed, and no file or log takes it."""
+    return sys.stdout.isatty()
+
+
+def _asked(data: Path | None, made: Draft) -> Draft:
+    """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
+    from doublure.drafting.asking import FactDialogue, ask_for_facts
+    from doublure.drafting.draft import redrafted
+
+    if data is None or made.schema.kind not in ASKED_FOR:
+        remedy = f"give data of kind {' or '.join(ASKED_FOR)}, or fill in the draft"
+        raise SettingError("asks for columns of data", field="--ask", remedy=remedy)
+    return redrafted(data, ask_for_facts(made, FactDialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
+
+
+def codebook(
+    schema: Annotated[Path, typer.Argument(help="A schema file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the codebook.")],
+    force: Force = False,
+    as_json: Json = False,
+    config: Config = None,
+) -> VerbResult:
+    """Write a schema as a codebook, for a spreadsheet.
+
+    A draft from that codebook is the same schema again.
+    """
+    from doublure.drafting.metadata.codebook import write
+    from doublure.schema import Schema
+    from doublure.support.files import check_output, write_atomic
+
+    check_output(out, schema, forced=force)
+    described = Schema.load(schema)
+    text = write(described).encode()
+    write_atomic(out, lambda file: file.write(text))
+    return VerbResult(
+        data={"path": str(out), "columns": len(described.columns)}, text=f"Wrote {out}: {described.summary}."
+    )
+
+
 def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
+    from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits
+    from doublure.drafting.repeats import repeated_ids
     from doublure.schema import Schema
 
     described = Schema.load(schema)
-    counts = list_misfits(described, data, out, force=force)
+    repeats = repeated_ids(described, data) if described.only_columns else []
+    counts = list_misfits(described, data, out, repeats=repeats, force=force)
     lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
+    if repeats and interactive():
+        lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in repeats)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
     refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
@@ -108,6 +179,8 @@ def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force
         remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
+    if gate is None and described.one_each and any(each.column == described.unit.id for each in repeats):
+        gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 

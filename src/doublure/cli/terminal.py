@@ -55,6 +55,19 @@ class VerbResult:
     to_paste: bool = False
 
 
+def ask_in_terminal(question: str) -> str | None:
+    """Return the next line of stdin, asked for on stderr; None at its end."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else None
+
+
+def say_in_terminal(text: str) -> None:
+    """Write a line to stderr, beside the questions."""
+    sys.stderr.write(f"{text}\n")
+
+
 def console(*, stderr: bool = False, to_paste: bool = False) -> Console:
     """Return a terminal that respects ``NO_COLOR`` and never interprets markup in its input.
 

@@ -19,6 +19,7 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("demo",): "doublure demo --files",
     ("schema", "draft"): "doublure schema draft adult.csv --codebook adult.codebook.csv -o draft.yaml",
     ("schema", "check"): "doublure schema check adult.schema.yaml --data adult.csv --values misfits.csv",
+    ("schema", "codebook"): "doublure schema codebook adult.schema.yaml -o adult.codebook.csv",
     ("budget", "init"): "doublure budget init adult.ledger --dataset adult --epsilon 3 --delta 1e-5",
     ("budget", "show"): "doublure budget show adult.ledger",
     ("budget", "verify"): "doublure budget verify adult.ledger",

@@ -15,6 +15,7 @@ from doublure.data.images.lists import lists_pictures
 from doublure.data.records import Loaded
 from doublure.data.relational import open_related
 from doublure.data.relational.opening import table_name
+from doublure.data.relational.visits import open_visits
 from doublure.data.series import Series, open_series
 from doublure.data.tables.arrow_streams import PROTOCOL
 from doublure.data.tables.many_files import holds_tables
@@ -58,7 +59,7 @@ def open_data(source: Given, kind: str, written: Written | None = None) -> Sourc
 
 
 READERS: ByKind[Callable[..., Source]] = ByKind(
-    "reader", table=open_table, images=open_images, series=open_series, relational=open_related
+    "reader", table=open_table, images=open_images, series=open_series, relational=open_related, visits=open_visits
 )
 
 

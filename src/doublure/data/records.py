@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.errors import DataError
 from doublure.schema.columns.made_rows import MadeRows
 
 if TYPE_CHECKING:
@@ -54,6 +55,25 @@ class Loaded:
         return f"{type(self).__name__}(private)"
 
 
+def refuse_repeated(schema: Schema, *, repeated: bool) -> None:
+    """Refuse units with several records where the schema says that each has one, and refuses what does not fit.
+
+    Raises:
+        DataError: Naming the column, and neither a unit nor a count.
+    """
+    if repeated and schema.one_each:
+        raise DataError(several_records(schema.unit.name), field=schema.unit.id, remedy=SEVERAL)
+
+
+SEVERAL = "say how many of each are used: max_records; or use one of each: misfit: coerce"
+"""The remedy where units have several records and the schema says one."""
+
+
+def several_records(unit: str) -> str:
+    """Return the message that units have several records where the schema says one."""
+    return f"names a {unit} in several records, and max_records is 1"
+
+
 def taken(records: Any, rows: Any) -> Any:
     """Return some records, of a frame or of a kind's own container, as a fit loads or a sample returns them."""
     return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
@@ -68,14 +88,24 @@ def with_made(records: Any, schema: Schema, before: int, seed: int) -> Any:
         before: How many records of the sample come before them.
         seed: Of the sample.
     """
-    if hasattr(records, "seeded"):
-        return records.seeded(seed)
+    if hasattr(records, "with_made"):
+        return records.with_made(before, seed)
     if not schema.only_columns:
         return records
     numbers = np.arange(before + 1, before + len(records) + 1, dtype=np.int64)
     rows = MadeRows(seed=seed, numbers=numbers, units=numbers, cells=records, columns=schema.columns)
     made = {name: column.made(rows, name) for name, column in schema.columns.items() if not column.modelled}
     return records.assign(**made) if made else records
+
+
+def count_rows(records: Any) -> int:
+    """Return how many rows some records are handed out as: one each, but for units of several rows of one table."""
+    return getattr(records, "n_rows", len(records))
+
+
+def filling(records: Any, rows: int) -> Any:
+    """Return the first records that are so many rows, or all if they are fewer; units of several rows stay whole."""
+    return records.filling(rows) if hasattr(records, "filling") else taken(records, slice(rows))
 
 
 def handed_out(records: Any, schema: Schema) -> Any:

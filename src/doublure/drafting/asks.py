@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doublure.drafting.proposals import rules_for
+from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
 from doublure.schema.schema import Schema
+from doublure.schema.unit import UNIT_ID, people_in
 from doublure.support import yaml12 as yaml_text
 
 
@@ -28,10 +30,35 @@ class Ask(NamedTuple):
     declare: str | None
 
 
+def _of_the_unit(schema: Schema) -> Iterator[Ask]:
+    """Yield what is left open of whose records they are, by names alone."""
+    unit = schema.unit
+    name = likely_id(name for name, column in schema.columns.items() if not column.identifies)
+    who = None if name is None else people_in(name)
+    if name is not None and who is not None and unit.id is None and not (unit.each_record or schema.open_ids):
+        yield Ask(
+            UNIT_ID,
+            f"{printable(name)} is named as the id of a {who}, and each row is treated as a different {unit.name}; if "
+            "one can have several rows, make it type: id and name it here",
+            unit_yaml(name, "max_records: NUMBER"),
+        )
+    if schema.row_note is not None and unit.id is not None and (unit.max_records > 1 or people_in(unit.id)):
+        yield Ask(
+            "unit.per_unit",
+            f"{schema.row_note}; if several rows of one are to come, name the columns that stay the same within a "
+            f"{unit.name}",
+            unit_yaml(
+                unit.id,
+                f"max_records: {unit.max_records if unit.max_records > 1 else 'NUMBER'}, per_unit: [COLUMN, COLUMN]",
+            ),
+        )
+
+
 def asks_of(schema: Schema) -> Iterator[Ask]:
     """Yield what a schema of a table leaves open that no plan needs."""
     if not schema.only_columns:
         return
+    yield from _of_the_unit(schema)
     if schema.target is None:
         told = [name for name, column in schema.columns.items() if column.listed] or list(schema.columns)
         guess = yaml_text.inline(told[-1])

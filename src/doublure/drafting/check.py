@@ -18,8 +18,10 @@ from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import COINCIDING
 from doublure.data.series.sources import SeriesSource, series_schema
+from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
+from doublure.drafting.whose import OF_RECORDS, unit_yaml
 from doublure.errors import DataError, printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
@@ -28,6 +30,7 @@ from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
+from doublure.schema.unit import UNIT_ID
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest_name
 
@@ -48,6 +51,7 @@ _KEYS = ("images", "label", "series")
 _SECTIONS = ("columns", "channels", "attributes")
 _TABLES = "tables"
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
+_OF_FILE = (UNIT_ID, "units")
 
 BLOCKING = ("undeclared", "absent", "doubled")
 """The kinds of finding that stand in the way of a plan, or of a fit."""
@@ -118,10 +122,10 @@ class Check:
                 f"# {len(empty)} columns do not say whether cells may be empty; where none may, one line does:"
             )
             lines.append("#   defaults: {missing: false}")
-        lines += self._units(open_facts)
+        lines += self._of_file(open_facts)
         by_part: dict[tuple[str, str], list[Finding]] = {}
         for finding in open_facts:
-            if finding.path != "units":
+            if finding.path not in _OF_FILE:
                 by_part.setdefault(_part_of(finding.path), []).append(finding)
         for under in self.parts:
             mine = {name: its_facts for (key, name), its_facts in by_part.items() if key == under}
@@ -138,11 +142,10 @@ class Check:
             lines += [] if finding.declare is None else [f"#   {finding.declare}"]
         return "\n".join(lines) + "\n"
 
-    def _units(self, open_facts: Sequence[Finding]) -> list[str]:
-        for finding in open_facts:
-            if finding.path == "units":
-                return [f"{finding.declare}", f"# {finding.learn}"]
-        return []
+    def _of_file(self, open_facts: Sequence[Finding]) -> list[str]:
+        """Return the lines of what is a key of the file itself, each with its alternative."""
+        own = [finding for finding in open_facts if finding.path in _OF_FILE]
+        return [line for finding in own for line in (f"{finding.declare}", f"# {finding.learn or OF_RECORDS}")]
 
     def _lines(self, under: str, name: str, findings: Sequence[Finding]) -> list[str]:
         """Return a part's line with its open facts to declare, and the same with what can be bought."""
@@ -201,6 +204,10 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
         yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
     columns = {schema.path_of(name): column for name, column in schema.columns.items()}
     for path in schema.undeclared:
+        if path == UNIT_ID:
+            message = f"{_listed(schema.open_ids)}, and unit.id does not say whose; it names people, or records do"
+            yield Finding(kind="undeclared", path=path, message=message, declare=unit_yaml(schema.open_ids[0]))
+            continue
         if path == "units":
             message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
             yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
@@ -244,7 +251,8 @@ def _part_of(path: str) -> tuple[str, str]:
 
 
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
-    names = Counter(open_table(data, schema.written).columns)
+    source = open_table(data, schema.written)
+    names = Counter(source.columns)
     extra = [name for name in names if name not in schema.columns]
     guesses = 0
     for name in schema.columns:
@@ -254,10 +262,15 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
             hint = f"; did you mean {printable(near)}" if near else ""
             yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
         elif names[name] > 1:
-            yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")
+            message = f"stands more than once in the data's header; {RENAME}"
+            yield Finding(kind="doubled", path=printable(name), message=message)
     for name in extra:
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)
+    if source.unnamed:
+        has = "1 column has" if source.unnamed == 1 else f"{source.unnamed} columns have"
+        message = f"{has} no name, such as an index that pandas wrote, and will not be read"
+        yield Finding(kind="ignored", path=source.name, message=message)
 
 
 def _misfit(source: Source, schema: Schema) -> Iterator[Finding]:
@@ -334,7 +347,12 @@ def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
-    "check of a header", table=_header, images=_container, series=_series_header, relational=_related_header
+    "check of a header",
+    table=_header,
+    images=_container,
+    series=_series_header,
+    relational=_related_header,
+    visits=_header,
 )
 
 
@@ -357,13 +375,16 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         learned = "1 fact is learned" if len(questions) == 1 else f"{len(questions)} facts are learned"
         message = f"{learned}, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
-    if schema.unit.id is None and not schema.one_record:
+    if schema.unit.each_record:
+        message = "single records are protected: a person with k of them has k times the plan's epsilon"
+        yield Finding(kind="note", path=UNIT_ID, message=message)
+    elif schema.unit.id is None and not (schema.one_record or schema.open_ids):
         name = printable(schema.unit.name)
         message = (
-            f"every record counts as another {name}: leave it null if that is so; where one has several, name the "
+            f"each record is treated as a different {name}. If a {name} can have several records, set unit.id to the "
             "column that identifies them"
         )
-        yield Finding(kind="note", path="unit.id", message=message)
+        yield Finding(kind="note", path=UNIT_ID, message=message)
     for name, column in schema.columns.items():
         for message in _notes_on(column):
             yield Finding(kind="note", path=printable(schema.path_of(name)), message=message)
@@ -383,6 +404,10 @@ def _notes_on(column: Column) -> Iterator[str]:
         for token in column.missing_tokens:
             if _inside(token, column.grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return f"{printable(ids[0])} is an id" if len(ids) == 1 else f"{', '.join(map(printable, ids))} are ids"
 
 
 def _inside(token: str, bounds: tuple[float, float]) -> bool:

@@ -1,50 +1,32 @@
-"""A codebook: the public description of a table's columns, as a CSV file that a spreadsheet can write.
+"""A codebook: the public description of a data set's columns, in whatever form it came.
 
-::
-
-    column,type,values,lower,upper,missing,description
-    age,integer,,17,90,false,Age in years
-    workclass,category,Private|Self-employed|Never-worked,,,?,Class of worker
-    BILL_AMT*,integer,,-1000000,1000000,false,Bill of one month
-
-A ``*`` stands for any text: one row describes columns of one kind. Further keys say what else a schema's column may:
-``other, step, precision, scale, spikes, zero_inflated, timezone, numbers_in, roles, date_format, format, dtype``, and
-``written``: how true and false are, as ``Y|N``.
+Forms of metadata (:mod:`doublure.drafting.metadata`) are read into one :class:`DataDescription`. Nothing in it comes
+from cells.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from doublure.errors import InputError, SchemaError, printable
-from doublure.schema.columns import MOST_VALUES, AnyColumn, types
+from doublure.errors import SchemaError, printable
+from doublure.schema.columns import AnyColumn, Column
 from doublure.schema.fact_states import Frozen
+from doublure.schema.kinds import KINDS
 from doublure.schema.messages import finding
+from doublure.schema.rule_files import with_files
+from doublure.schema.schema import Schema
 
-KEYS = ("column", "type", "values", "lower", "upper", "missing", "description")
-FURTHER = (
-    "other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "numbers_in", "roles", "date_format",
-    "format", "written", "dtype",
-)  # fmt: skip
-"""Keys of a schema's column that fit in a cell as they are."""
-_LISTS = ("spikes", "roles")
-_TEXTS = ("date_format", "format", "dtype")
-_LARGEST_FILE = 50_000_000
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
-_KEY_OF = {"bounds": "lower"} | {key: key for key in ("values", "missing", "description", *FURTHER)}
-_EXAMPLES = {
-    "values": "separate values by |, and write whole numbers from -2 to 8 as -2..8",
-    "missing": "write false, true, or the texts that mean missing, separated by |",
-}
+OMITTED = "omit"
+"""The word for a column that is left out."""
+SECTIONS = ("channels", "attributes")
+"""The parts of a schema of series that hold columns: named ``channels.litres`` in a codebook."""
+_KEY_OF = {"bounds": "lower"}
 
 
 class _OneColumn(Frozen):
@@ -53,79 +35,162 @@ class _OneColumn(Frozen):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One row of a codebook.
+    """The description of one column.
 
     Attributes:
-        place: The file and the row, for messages; the header is row 1.
-        facts: What it declares, as a schema's YAML would hold it; without ``type`` where the row gives none.
-        description: What the column means, on one line; empty where the row does not say.
+        place: The file and the row, for messages.
+        facts: The declared facts, as a schema's YAML would hold them; without ``type`` where none is given.
+        description: The column's meaning, on one line; empty where none is given.
+        notes: Further statements about the column that no fact can hold.
+        omitted: Whether the column is left out of the schema.
+        files: The facts that name a file, as they were written.
     """
 
     place: str
-    facts: Mapping[str, Any]
-    description: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ""
+    notes: tuple[str, ...] = ()
+    omitted: bool = False
+    files: Mapping[str, Any] = field(default_factory=dict)
 
-    def column(self, name: str, type_: str) -> Mapping[str, Any]:
-        """Return the column that the row describes, as a schema's YAML would hold it.
+    def column(self, name: str, type_: str | None) -> dict[str, Any]:
+        """Return the described column, as a schema's YAML would hold it.
 
         Args:
             name: The column's name.
-            type_: The type to take where the row gives none.
+            type_: The type of its storage, which counts where the entry gives none; None where no data was read.
 
         Raises:
-            SchemaError: The row contradicts itself; the message names row and key.
+            SchemaError: The entry contradicts itself or has no type; the message names row and key.
         """
-        meaning = {"description": self.description} if self.description else {}
-        plain = {"type": type_, **self.facts, **meaning}
+        self.model(name, type_)
+        return self.plain(type_)
+
+    def model(self, name: str, type_: str | None) -> Column:
+        """Return the described column.
+
+        Raises:
+            SchemaError: As :meth:`column`.
+        """
+        plain = self.plain(type_)
         try:
-            _OneColumn.model_validate({"columns": {name: plain}})
+            return _OneColumn.model_validate({"columns": {name: plain}}).columns[name]
         except ValidationError as error:
-            path, message, remedy = finding(error)
-            key = next((_KEY_OF[word] for word in (*path[2:], *re.findall(r"\w+", message)) if word in _KEY_OF), "type")
-            if error.errors()[0]["type"] == "extra_forbidden":
-                kind = self.facts.get("type", type_)
-                message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
-            raise SchemaError(message, field=f"{self.place}, {key}", remedy=remedy) from None
-        return plain
+            raise self._misfit(error, str(plain["type"])) from None
+
+    def plain(self, type_: str | None = None) -> dict[str, Any]:
+        """Return the described column, unchecked.
+
+        Raises:
+            SchemaError: It has no type.
+        """
+        kind = self.facts.get("type") or ("category" if "values" in self.facts else type_)
+        if kind is None:
+            remedy = "give the type, or draft with the data"
+            raise SchemaError("is not given, and no data says it", field=f"{self.place}, type", remedy=remedy)
+        meaning = {"description": self.description} if self.description else {}
+        return {"type": kind, **{key: fact for key, fact in self.facts.items() if key != "type"}, **meaning}
+
+    def _misfit(self, error: ValidationError, kind: str) -> SchemaError:
+        path, message, remedy = finding(error)
+        given = {*self.facts, "description", "missing"}
+        words = [*path[2:], *re.findall(r"\w+", message)]
+        key = next((_KEY_OF.get(word, word) for word in words if word in given), "type")
+        if error.errors()[0]["type"] == "extra_forbidden":
+            message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
+        return SchemaError(message, field=f"{self.place}, {key}", remedy=remedy)
 
 
-def read_codebook(path: str | Path) -> dict[str, Entry]:
-    """Read a codebook: column -> what it declares.
+@dataclass(frozen=True, kw_only=True)
+class DataDescription:
+    """The description of a data set.
 
-    Cells that are left empty declare nothing. The delimiter may be ``, ; tab |`` (but ``|`` separates values).
-
-    Raises:
-        InputError: There is no such file, or it is no text.
-        SchemaError: A row is malformed; the message names row and key.
+    Attributes:
+        name: The file's name.
+        form: The form of the metadata, in words.
+        entries: Column -> entry, in file order; of related tables ``table.column``, of series ``channels.column``.
+        whole: Keys at the top of a schema file; ``tables`` hold all but their columns.
+        inferred: Whether programs write such files from data, so that a person has to check what is public.
+        folder: The folder of the file, and of those that it names.
     """
-    path = Path(path)
-    rows = csv.reader(io.StringIO(_text(path), newline=""), delimiter=_delimiter(path), strict=True)
-    try:
-        header = [cell.strip().lower() for cell in next(rows, [])]
-        _check_header(header, path.name)
-        entries: dict[str, Entry] = {}
-        for number, row in enumerate(rows, start=2):
-            if not any(cell.strip() for cell in row):
+
+    name: str
+    form: str
+    entries: Mapping[str, Entry]
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    inferred: bool = False
+    folder: Path | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of data, if it is said."""
+        found = self.whole.get("kind")
+        return found if isinstance(found, str) and found in KINDS else None
+
+    def entry(self, name: str, *parts: str) -> Entry | None:
+        """Return a column's entry: as a column of one of some parts of the data, or by its name alone."""
+        found = (entry_for(f"{part}.{name}", self.entries) for part in parts)
+        return next((each for each in found if each is not None), None) or entry_for(name, self.entries)
+
+    def at_the_top(self, *but: str) -> dict[str, Any]:
+        """Return the keys at the top of a schema file, but for the kind and some others."""
+        return {key: value for key, value in self.whole.items() if key not in ("kind", *but)}
+
+    def of_table(self, name: str) -> DataDescription:
+        """Return the description of one table: of several, the one called ``name``.
+
+        Raises:
+            SchemaError: Several are described, and none has this name.
+        """
+        tables = self.whole.get("tables")
+        if not isinstance(tables, Mapping) or not tables:
+            return self
+        if name not in tables and len(tables) > 1:
+            listed = ", ".join(map(printable, tables))
+            remedy = f"name the data file after its table ({listed}), or draft the folder with --kind relational"
+            raise SchemaError("describes several tables", field=self.name, remedy=remedy)
+        own = name if name in tables else next(iter(tables))
+        head = f"{own}."
+        entries = {key.removeprefix(head): each for key, each in self.entries.items() if key.startswith(head)}
+        return replace(self, entries=entries, whole=self.at_the_top("tables", "unit", "constraints"))
+
+    def schema(self) -> Schema:
+        """Return the schema that the description alone makes.
+
+        Raises:
+            SchemaError: It contradicts itself, or a column has no type.
+        """
+        kind = self.kind or "table"
+        plain: dict[str, Any] = {"doublure": 1, "kind": kind, **self.at_the_top()}
+        plain["tables"] = {name: dict(each) for name, each in plain.get("tables", {}).items()}
+        for name, entry in self.entries.items():
+            if entry.omitted:
                 continue
-            place = f"{path.name} row {number}"
-            if len(row) != len(header):
-                remedy = "put texts with a delimiter in double quotes"
-                raise SchemaError(f"has {len(row)} fields and the header {len(header)}", field=place, remedy=remedy)
-            cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
-            name = cells["column"]
-            if not name or name in entries:
-                message = "names a column that an earlier row describes" if name else "is empty"
-                raise SchemaError(message, field=f"{place}, column", remedy="give every column one row")
-            entries[name] = Entry(
-                place=place, facts=_facts(cells, place), description=_line(cells.get("description", ""))
-            )
-    except csv.Error:
-        raise SchemaError("has an unclosed or misplaced quote", field=path.name, remedy="export it again") from None
-    return entries
+            place, own = self._place(plain, kind, name)
+            place[own] = entry.plain() if kind in SECTIONS_OF else entry.column(own, None)
+        if not plain["tables"]:
+            del plain["tables"]
+        return Schema.from_plain(plain, self.name)
+
+    def _place(self, plain: dict[str, Any], kind: str, name: str) -> tuple[dict[str, Any], str]:
+        """Return the part of a schema that holds a column, and its name there."""
+        if kind == "table":
+            return plain.setdefault("columns", {}), name
+        parts: dict[str, Any] = plain["tables"] if kind == "relational" else dict.fromkeys(SECTIONS_OF.get(kind, ()))
+        part = max((each for each in parts if name.startswith(f"{each}.")), key=len, default=None)
+        if part is None:
+            remedy = f"begin its name with one of: {', '.join(f'{each}.' for each in parts)}"
+            raise SchemaError("belongs to no part of the data", field=self.entries[name].place, remedy=remedy)
+        place = parts[part].setdefault("columns", {}) if kind == "relational" else plain.setdefault(part, {})
+        return place, name.removeprefix(f"{part}.")
+
+
+SECTIONS_OF: Mapping[str, tuple[str, ...]] = {"series": SECTIONS}
+"""Kind -> the parts of its schema that hold columns with keys of their own."""
 
 
 def entry_for(name: str, entries: Mapping[str, Entry]) -> Entry | None:
-    """Return a column's row: its own, or else the pattern that says most of its name; of two, the first.
+    """Return a column's entry: its own, or else the pattern that says most of its name; of two, the first.
 
     What is meant by ``PAY_*`` beside ``PAY_AMT*`` must not hang on which stands first.
 
@@ -145,104 +210,21 @@ def _fits(name: str, pattern: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise InputError("is larger than 50 MB", field=path.name, remedy="give the codebook, not the data")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError("there is no such file", field=path, remedy="give the path of a codebook in CSV") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError("cannot be read as UTF-8 text", field=path.name, remedy="give a codebook in CSV") from None
-    if "\0" in text:
-        raise InputError("holds NUL bytes and is no CSV text", field=path.name, remedy="export it again as UTF-8 CSV")
-    return text
+def facts_with_files(facts: Mapping[str, Any], folder: Path, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return facts with the content of the files that they name, and those facts as they were written.
 
+    Args:
+        facts: As a schema's YAML would hold them.
+        folder: Where the codebook lies, and the files beside it.
+        place: The file and the row, for messages.
 
-def _delimiter(path: Path) -> str:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
-    return max(",;\t", key=header.count)
-
-
-def _check_header(header: list[str], name: str) -> None:
-    remedy = f"begin with {','.join(KEYS)}"
-    if "column" not in header:
-        raise SchemaError("the header has no key column", field=f"{name} row 1", remedy=remedy)
-    for key in header:
-        if key not in (*KEYS, *FURTHER):
-            remedy += f"; there may also be {', '.join(FURTHER)}"
-            raise SchemaError("is not a key of a codebook", field=f"{name} row 1, {key}", remedy=remedy)
-        if header.count(key) > 1:
-            raise SchemaError("stands twice in the header", field=f"{name} row 1, {key}", remedy=remedy)
-
-
-def _facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    if type_ := cells.get("type", "").lower():
-        if type_ not in types():
-            raise SchemaError("is no type", field=f"{place}, type", remedy=f"give one of {', '.join(types())}")
-        facts["type"] = type_
-    if values := cells.get("values", ""):
-        facts["values"] = _values(values, place)
-    lower, upper = cells.get("lower", ""), cells.get("upper", "")
-    if bool(lower) != bool(upper):
-        key = "upper" if lower else "lower"
-        raise SchemaError("is empty and its fellow is not", field=f"{place}, {key}", remedy="give both or neither")
-    if lower:
-        facts["bounds"] = [_bound(lower), _bound(upper)]
-    missing = cells.get("missing", "")
-    if missing.lower() in ("true", "false"):
-        facts["missing"] = missing.lower() == "true"
-    elif missing and missing != "undeclared":
-        facts["missing"] = [text.strip() for text in missing.split("|") if text.strip()] or True
-    return facts | {key: _further(key, cells[key]) for key in FURTHER if cells.get(key)}
-
-
-def _further(key: str, text: str) -> Any:
-    """Return a cell as a schema's YAML would hold it: the column's model judges whether it fits."""
-    if key in _LISTS:
-        return [_bound(each.strip()) for each in text.split("|")]
-    if key == "written":
-        return dict(zip((True, False), map(str.strip, text.split("|")), strict=False))
-    if key in _TEXTS:
-        return text
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    return _bound(text)
-
-
-def _values(text: str, place: str) -> list[int] | list[str]:
-    """Return the values in order: whole numbers if all are, so that 1 does not come back as text.
-
-    One value alone is refused: it says nothing of a column, and is mostly a list in another spelling.
+    Raises:
+        SchemaError: A file is not there, or lists nothing.
     """
-    values: list[str] = []
-    for value in (each.strip() for each in text.split("|")):
-        if (ends := _RANGE.fullmatch(value)) is None:
-            values.append(value)
-            continue
-        first, last = map(int, ends.groups())
-        if not 0 < last - first < MOST_VALUES:
-            remedy = f"write it as low..high, with at most {MOST_VALUES} values"
-            raise SchemaError("has a range that is not in order, or too long", field=f"{place}, values", remedy=remedy)
-        values += map(str, range(first, last + 1))
-    if not all(values):
-        raise SchemaError("has an empty value", field=f"{place}, values", remedy=_EXAMPLES["values"])
-    if len(values) == 1:
-        raise SchemaError("is one value alone", field=f"{place}, values", remedy=_EXAMPLES["values"])
-    return [int(value) for value in values] if all(_WHOLE.fullmatch(value) for value in values) else values
-
-
-def _bound(text: str) -> int | float | str:
-    if _WHOLE.fullmatch(text):
-        return int(text)
     try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _line(text: str) -> str:
-    """Return a description on one line, without what could move a cursor."""
-    return " ".join(printable(word) for word in text.split())
+        found: Any = with_files({"columns": {"": dict(facts)}}, folder)
+    except SchemaError as error:
+        key = (error.field or "").rpartition(".")[2]
+        raise SchemaError(error.message, field=f"{place}, {key}", remedy=error.remedy) from None
+    read: dict[str, Any] = found["columns"][""]
+    return read, {key: fact for key, fact in facts.items() if read[key] is not fact}

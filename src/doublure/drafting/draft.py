@@ -22,12 +22,14 @@ from doublure.data.series.arrays import ArraySource
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
-from doublure.drafting.codebook import Entry, entry_for, read_codebook
-from doublure.drafting.opening import SKELETON, opened
+from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.metadata.registry import OWN, read_metadata
+from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
-from doublure.errors import SchemaError, printable
+from doublure.drafting.whose import proposed_units
+from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import type_named, unmodelled_types
 from doublure.schema.columns.dtypes import Dtype, nullable
 from doublure.schema.fact_states import UNDECLARED
@@ -40,10 +42,16 @@ from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest_name
 
 _WIDTH = 116
-_OF_COLUMNS = ("table", "relational")
+_OF_COLUMNS = ("table", "relational", "series")
 """The kinds that a codebook describes."""
+_PLACED = {
+    *("doublure", "kind", "unit", "units", "columns", "tables", "series", *SECTIONS, "images", "label", "constraints"),
+    *KEYS,
+}
+"""The keys at the top of a schema file that have a place of their own in a draft."""
 _MOST_UNKNOWN = 20
 _TYPES = {"text": "category"}
+_NUMBERS = ("integer", "real")
 _RULES = (
     "- {at_most: [COLUMN, COLUMN]}",
     "- {equal: [COLUMN, COLUMN]}",
@@ -59,6 +67,10 @@ _HEAD = """\
 # Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
 # Text comes back as category; use id for what only identifies records, and ordinal where values have an order.
 # `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
+"""
+_INFERRED = """\
+# Programs write such files from data. What they took from cells, such as a list of values, is not public by that: check
+# each fact.
 """
 _DEFAULTS = """\
 # Whether cells may be empty: false where none may, true where some may, or the texts that mean missing, such as ["?"].
@@ -79,7 +91,7 @@ _ASKED = """\
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
 # many records of each are used: {name: patient, id: patient_nbr, max_records: 2}. Leave id null if each row is another
-# person.
+# person. A column of type id has to be answered for: whose it is, or id: none.
 """
 _UNITS = """\
 # How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public. Where a quarter
@@ -158,39 +170,82 @@ class Draft:
 
     Attributes:
         schema: Most facts undeclared.
-        described: The columns that the codebook has a row for.
-        unknown: Columns of the codebook that the data does not have.
-        codebook: The codebook's file name, if one was given.
+        head: What its file says first.
+        body: A draft to what its file says behind the units.
+        metadata: The codebook, if one was given.
+        rows: Column -> its entry in the codebook.
         unit: What its file says of the unit.
         proposals: Column -> what it may be beside what its storage says.
         suggested: What its text suggests of how it is written, beside what columns do.
-        head: What its file says first.
-        body: A draft to what its file says behind the units.
+        beside: Whether the file lies beside the codebook, so that it can name the same files.
+        left_out: What its file says of columns that are not in it.
     """
 
     schema: Schema
     head: str
     body: Callable[[Draft], str]
-    described: frozenset[str] = frozenset()
-    unknown: tuple[str, ...] = ()
-    codebook: str | None = None
+    metadata: DataDescription | None = None
+    rows: Mapping[str, Entry] = field(default_factory=dict)
     unit: str = _UNIT
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     suggested: Mapping[str, Any] = field(default_factory=dict)
+    beside: bool = False
+    left_out: str = ""
 
-    def to_yaml(self) -> str:
-        """Return the schema file's text, with comments."""
-        source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The columns of the codebook that the data does not have."""
+        entries = {} if self.metadata is None else self.metadata.entries
+        return tuple(name for name, row in entries.items() if not row.omitted and row not in self.rows.values())
+
+    def to_yaml(self, folder: Path | None = None) -> str:
+        """Return the schema file's text, with comments.
+
+        Args:
+            folder: The file's folder, if it is known: files beside the codebook are named where it is the same.
+        """
+        own = None if self.metadata is None else self.metadata.folder
+        if folder is not None and own is not None and folder.resolve() == own.resolve():
+            return replace(self, beside=True).to_yaml()
+        source = "no codebook was given"
+        if self.metadata is not None:
+            source = f"the facts are from {printable(self.metadata.name)}"
         plain = self.schema.to_plain()
-        lines = [self.head.format(codebook=source), *self._not_in_data()]
+        lines = [self.head.format(codebook=source), *self._remarks()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
-        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n" + self._whose())
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
+        further = {key: value for key, value in plain.items() if key not in _PLACED}
+        lines += [yaml_text.dump(further)] if further else []
         return "\n".join([*lines, self.body(self)])
 
-    def comment(self, name: str) -> str:
-        """Return the line, without an indent, that says that the codebook has no row for a column; else nothing."""
-        return "" if self.codebook is None or name in self.described else "# Not in the codebook.\n"
+    def comments(self, name: str) -> list[str]:
+        """Return the comments above a column: that the codebook has no row for it, or what no fact holds."""
+        if self.metadata is None:
+            return []
+        row = self.rows.get(name)
+        return ["# Not in the codebook."] if row is None else [f"# {note}" for note in row.notes]
+
+    def column(self, name: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a column's facts as the file has them: by the names of files where these lie beside it."""
+        row = self.rows.get(name)
+        return facts if row is None or not self.beside else {**facts, **row.files}
+
+    def _remarks(self) -> list[str]:
+        """Return what stands above the facts: the origin of metadata, and columns that only one side has."""
+        if self.metadata is None:
+            return []
+        told = [_INFERRED] if self.metadata.inferred else []
+        omitted = ", ".join(printable(name) for name, row in self.metadata.entries.items() if row.omitted)
+        if omitted:
+            text = f"Left out, as {printable(self.metadata.name)} says: {omitted}"
+            told += [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
+        return [*told, *self._not_in_data()]
+
+    def _whose(self) -> str:
+        """Return the answers to whose records they are, as comments, where a table has a column named as an id."""
+        answers = proposed_units(self.schema.columns) if self.schema.only_columns else ()
+        return "".join(f"# {answer}\n" for answer in answers)
 
     def _not_in_data(self) -> list[str]:
         if not self.unknown:
@@ -204,27 +259,33 @@ class Draft:
 
 
 def draft(
-    data: Given,
+    data: Given | None = None,
     codebook: str | Path | None = None,
     kind: str | None = None,
     *,
+    form: str = OWN,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
     Args:
-        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder, or arrays.
-        codebook: A CSV file with public facts; see :mod:`doublure.drafting.codebook`.
+        data: A path to a table, such as CSV, Parquet or Excel, or a DataFrame; for images, a path to NPZ, IDX, Parquet
+            or a folder, or arrays.
+            None: the codebook alone is drafted from.
+        codebook: A file with public facts; see :mod:`doublure.drafting.metadata.codebook`.
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
+        form: The form of the codebook, one of :data:`doublure.drafting.metadata.registry.FORMS`.
         encoding: Of a table's CSV files, if not UTF-8.
         delimiter: Between their fields, if not ``, ; tab |``.
+        skip_rows: The number of lines, or rows of a sheet, above the header.
 
     Returns:
         A schema in which most facts are undeclared.
 
     Raises:
-        DataError: The data cannot be read, or a name stands twice in its header.
+        DataError: The data cannot be read.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
 
     Example:
@@ -232,34 +293,70 @@ def draft(
         >>> schema.columns["age"].type, schema.undeclared[:2]
         ('integer', ('units', 'columns.age.missing'))
     """
-    return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter).schema
+    return drafted(data, codebook, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows).schema
 
 
 def drafted(
-    data: Given,
+    data: Given | None = None,
     codebook: str | Path | None = None,
     kind: str | None = None,
     *,
+    form: str = OWN,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
-    kind = kind or kind_of(data)
+    described = None if codebook is None else read_metadata(codebook, form)
+    if data is None:
+        return _drafted_alone(described, kind)
+    if kind is None:
+        kind = "series" if described is not None and described.kind == "series" else kind_of(data)
     if kind not in KINDS:
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
-    if codebook is not None and kind not in _OF_COLUMNS:
+    if described is not None and kind not in _OF_COLUMNS:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
-    keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
-    if not keys:
-        return DRAFTS[kind](data, codebook)
-    if not issubclass(KINDS[kind].schema, TextForm):
-        raise SchemaError("is for the files of tables and series", field=next(iter(keys)), remedy="leave it out")
-    return DRAFTS[kind](data, codebook, keys)
+    asked = {"encoding": encoding, "delimiter": delimiter, "skip_rows": skip_rows}
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    if given and not issubclass(KINDS[kind].schema, TextForm):
+        raise SchemaError("is for the files of tables and series", field=next(iter(given)), remedy="leave it out")
+    said = {} if described is None else {key: described.whole[key] for key in KEYS if key in described.whole}
+    keys = said | given
+    return DRAFTS[kind](data, described, keys | doubled_names(data, kind, keys))
 
 
-def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
-    entries = {} if codebook is None else read_codebook(codebook)
+def redrafted(data: Given, described: DataDescription, made: Draft) -> Draft:
+    """Draft again, with what has been said since of the same data.
+
+    Args:
+        data: The data.
+        described: All that is said of it.
+        made: The earlier draft.
+    """
+    own = made.schema.to_plain()
+    keys = {key: own[key] for key in KEYS if key in own}
+    return DRAFTS[made.schema.kind](data, described, keys)
+
+
+def _drafted_alone(described: DataDescription | None, kind: str | None) -> Draft:
+    """Draft from metadata alone: the columns are those that it names."""
+    if described is None:
+        raise SettingError("are both missing", field="data and codebook", remedy="give one of them")
+    if patterns := [name for name in described.entries if "*" in name]:
+        place, remedy = described.entries[patterns[0]].place, "give the data, too, or a row for each column"
+        raise SchemaError("is a pattern, and no data has the names", field=f"{place}, column", remedy=remedy)
+    if kind is not None:
+        described = replace(described, whole={**described.whole, "kind": kind})
+    schema = described.schema()
+    parts: dict[str, Any] = _ALONE[schema.kind]
+    named = {name: described.entry(name, *SECTIONS) for name in schema.columns}
+    rows = {name: row for name, row in named.items() if row is not None}
+    return Draft(schema=schema, metadata=described, rows=rows, **parts)
+
+
+def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
     source, suggested = opened(open_table, data, keys)  # which refuses arrays itself
+    described = None if described is None else described.of_table(Path(source.name).name.partition(".")[0])
     for name in source.columns:
         try:
             check_name(name)
@@ -267,23 +364,37 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
     stored, dtypes, proposals = _stored(source)
-    described = {name: entry_for(name, entries) for name in stored}
-    columns = {name: _column(name, storage, described[name], dtypes.get(name)) for name, storage in stored.items()}
+    indices, left = left_out(source)
+    stored = {name: storage for name, storage in stored.items() if name not in indices}
+    stored, rows = _described(stored, described)
+    columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
+    top = {} if described is None else described.at_the_top()
     form, suggested = _form_told(source, suggested)
     return Draft(
-        schema=Schema.from_plain({**SKELETON, **form, **(keys or {}), "columns": columns}, source.name),
+        schema=Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
-        described=frozenset(name for name, entry in described.items() if entry),
-        unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
-        proposals={
-            name: proposal
-            for name, proposal in proposals.items()
-            if (entry := described[name]) is None or not entry.facts
-        },
-        codebook=None if codebook is None else Path(codebook).name,
+        metadata=described,
+        rows=rows,
+        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))},
         suggested=suggested,
+        left_out=left,
     )
+
+
+def _described(
+    stored: Mapping[str, Storage], described: DataDescription | None, *parts: str
+) -> tuple[dict[str, Storage], dict[str, Entry]]:
+    """Return the columns that are not left out, and the entries of those that have one."""
+    found = {name: None if described is None else described.entry(name, *parts) for name in stored}
+    rows = {name: row for name, row in found.items() if row is not None}
+    kept = {name: storage for name, storage in stored.items() if name not in rows or not rows[name].omitted}
+    return kept, rows
+
+
+def _open(row: Entry | None) -> bool:
+    """Return whether the codebook says nothing of a column that a proposal could contradict."""
+    return row is None or not row.facts
 
 
 def _text_form(made: Draft) -> str:
@@ -310,20 +421,21 @@ def _columns(made: Draft) -> str:
     own = made.schema.to_plain()
     text = _text_form(made)
     text += ("\n" if text else "") + _DEFAULTS + _proposed_form(made) + "\n"
-    text += (_PROPOSED if made.proposals else "") + "columns:\n"
-    columns = own["columns"]
-    for name, column in columns.items():
+    text += (_PROPOSED if made.proposals else "") + made.left_out + "columns:\n"
+    for name, column in own["columns"].items():
         if column.get("missing") == UNDECLARED:
             del column["missing"]
-        text += f"  {said}" if (said := made.comment(name)) else ""
-        text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+        text += "".join(f"  {said}\n" for said in made.comments(name))
+        text += f"  {yaml_text.inline(name)}: {yaml_text.inline(made.column(name, column))}\n"
         if (proposal := made.proposals.get(name)) is not None:
             text += f"  # {_proposed_line(name, proposal)}\n"
-    rules = [rule for rule, _ in rules_for(made.schema.columns)]
-    return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
+    if rules := own.get("constraints"):
+        return f"{text}\n{yaml_text.dump({'constraints': rules})}"
+    likely = [rule for rule, _ in rules_for(made.schema.columns)]
+    return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(likely or _RULES)])
 
 
-def _drafted_images(data: Any, codebook: str | Path | None) -> Draft:
+def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
     source = open_images(data)
     source.check_form()
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
@@ -340,7 +452,7 @@ def _pictures(made: Draft) -> str:
     return "\n".join([_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n", *label]) + "\n"
 
 
-def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
+def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
     source, suggested = opened(open_series, data, keys)
     lengths: set[int] = set()
@@ -351,12 +463,13 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
     elif isinstance(source, RowSource):
         stored, _, found = _stored(source.table)
         columns = {name: storage if storage in PLAIN else "text" for name, storage in stored.items()}
-    dates = [name for name, proposal in found.items() if columns[name] == "text" and _date_format(proposal)]
+    columns, rows = _described(columns, described, *SECTIONS)
+    top = {} if described is None else described.at_the_top()
+    dates = [name for name, proposal in found.items() if columns.get(name) == "text" and _date_format(proposal)]
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
     form, suggested = _form_told(getattr(source, "table", None), suggested)
-    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **(keys or {})}
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **top, **keys}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
-    clock = None
     if moments or dates:
         plain["series"] |= {"time": (moments or dates)[0]}
         clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
@@ -365,20 +478,36 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
             suggested |= {"date_format": _date_format(found[dates[0]])}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
+    plain["series"] |= top.get("series", {})
+    named = {plain["series"].get(key) for key in ("time", "time_of_day", "source")} | {plain.get("unit", {}).get("id")}
     for name, storage in columns.items():
-        if name == clock:
+        if name in named:
             continue
-        if storage in ("integer", "real") or "decimal" in getattr(found.get(name), "keys", ()):
-            plain["channels"][name] = {"type": storage if storage in ("integer", "real") else "real"}
+        if described is not None and name in rows:
+            plain[_section(name, storage, rows[name], described)][name] = rows[name].plain(_TYPES.get(storage, storage))
+        elif storage in _NUMBERS or "decimal" in getattr(found.get(name), "keys", ()):
+            plain["channels"][name] = {"type": storage if storage in _NUMBERS else "real"}
         elif storage in ("text", "boolean") and name not in dates:
             plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
-    schema = Schema.from_plain(plain, source.name)
     return Draft(
-        schema=schema, head=_SERIES_HEAD, body=_windows, unit=_SERIES_UNIT, proposals=found, suggested=suggested
+        schema=Schema.from_plain(plain, source.name),
+        head=_SERIES_HEAD,
+        body=_windows,
+        metadata=described,
+        rows=rows,
+        unit=_SERIES_UNIT,
+        proposals={name: each for name, each in found.items() if _open(rows.get(name))},
+        suggested=suggested,
     )
+
+
+def _section(name: str, storage: str, row: Entry, described: DataDescription) -> str:
+    """Return the part of a schema of series that a described column belongs to."""
+    said = (part for part in SECTIONS if described.entries.get(f"{part}.{name}") is row)
+    return next(said, "channels" if row.facts.get("type", storage) in _NUMBERS else "attributes")
 
 
 def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], dict[str, Proposal]]:
@@ -441,7 +570,8 @@ def _windows(made: Draft) -> str:
     for under in ("channels", "attributes"):
         text += f"{under}:\n" if plain.get(under) else ""
         for name, column in plain.get(under, {}).items():
-            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+            text += "".join(f"  {said}\n" for said in made.comments(name))
+            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(made.column(name, column))}\n"
             if (proposal := made.proposals.get(name)) is not None:
                 text += f"  # {_of_series(name, proposal)}\n"
     if schema.series.time is not None:
@@ -466,40 +596,42 @@ def _proposed_line(name: str, proposal: Proposal) -> str:
     return f"{line}  # if {proposal.why}"
 
 
-def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
+def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
     """Draft from several tables: which hangs on which is proposed by their headers, the rest is the codebook's.
 
     Of a child table, a column that the codebook has as an id is its key, where no name says which one is.
 
     A row of the codebook is named ``table.column``, or for a column of every table by the column alone.
     """
-    entries = {} if codebook is None else read_codebook(codebook)
     source, suggested = opened(open_related, data, keys)
-    described: dict[str, Entry | None] = {}
-    found = proposed({name: table.columns for name, table in source.tables.items()})
+    rows: dict[str, Entry] = {}
+    top = {} if described is None else described.at_the_top()
+    told: Mapping[str, Mapping[str, Any]] = top.pop("tables", {})
+    found = proposed({name: table.columns for name, table in source.tables.items()}, told)
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
         stored, dtypes, of_columns = _stored(source.tables[name])
-        own_rows = {own: entry_for(f"{name}.{own}", entries) or entry_for(own, entries) for own in stored}
+        stored, own_rows = _described(stored, described, name)
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
             link = found.children[name]
-            ids = [own for own, entry in own_rows.items() if entry is not None and entry.facts.get("type") == "id"]
+            ids = [own for own, entry in own_rows.items() if entry.facts.get("type") == "id"]
             key = link.key or next((own for own in ids if own != link.foreign_key), None)
             facts = {} if key is None else {"key": key}
             facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
+        facts |= told.get(name, {})
         own_keys = {facts.get("key"), facts.get("foreign_key")}
         columns = {
-            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows[own], dtypes.get(own))
+            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows.get(own), dtypes.get(own))
             for own, each in stored.items()
         }
         tables[name] = facts | {"columns": columns}
-        described |= {f"{name}.{own}": entry for own, entry in own_rows.items()}
+        rows |= {f"{name}.{own}": entry for own, entry in own_rows.items()}
         proposals |= {
-            f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own_rows[own] is None
+            f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own not in own_rows
         }
     form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {
@@ -507,7 +639,8 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         "kind": "relational",
         "unit": {"name": row_of(found.root)},
         **form,
-        **(keys or {}),
+        **top,
+        **keys,
         "tables": tables,
     }
     return Draft(
@@ -515,9 +648,8 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         head=_RELATED_HEAD,
         body=_related,
         unit=_RELATED_UNIT,
-        described=frozenset(name for name, entry in described.items() if entry),
-        unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
-        codebook=None if codebook is None else Path(codebook).name,
+        metadata=described,
+        rows=rows,
         proposals=proposals,
         suggested=suggested,
     )
@@ -525,6 +657,8 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
 
 def _related(made: Draft) -> str:
     text = made.schema.to_yaml()
+    rules = made.schema.to_plain().get("constraints")
+    text = text if rules is None else text[: text.rindex("\nconstraints:") + 1]
     names, lines = iter(made.schema.columns), list[str]()
     for line in text[text.index("\ntables:") + 1 :].splitlines():
         if not line.startswith(_OF_A_COLUMN):
@@ -533,13 +667,22 @@ def _related(made: Draft) -> str:
             lines.append(line)
             continue
         name = next(names)  # one line a column, in the schema's order
-        lines += [_OF_A_COLUMN + said.rstrip()] if (said := made.comment(name)) else []
+        lines += [_OF_A_COLUMN + said for said in made.comments(name)]
         lines.append(line)
         if (proposal := made.proposals.get(name)) is not None:
             lines.append(f"{_OF_A_COLUMN}# {_proposed_line(name.split('.', 1)[1], proposal)}")
-    return _form_of(made) + _RELATED + "\n".join(lines) + "\n"
+    told = "" if rules is None else "\n" + yaml_text.dump({"constraints": rules})
+    return _form_of(made) + _RELATED + "\n".join(lines) + "\n" + told
 
 
+_ALONE: ByKind[dict[str, Any]] = ByKind(
+    "draft",
+    table={"head": _HEAD, "body": _columns},
+    images={"head": _IMAGES_HEAD, "body": _pictures},
+    series={"head": _SERIES_HEAD, "body": _windows, "unit": _SERIES_UNIT},
+    relational={"head": _RELATED_HEAD, "body": _related, "unit": _RELATED_UNIT},
+)
+"""Kind -> what a draft says beside a schema."""
 DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
     "draft", table=_drafted_table, images=_drafted_images, series=_drafted_series, relational=_drafted_related
 )
@@ -549,6 +692,4 @@ def _column(name: str, storage: str, entry: Entry | None, dtype: Dtype | None) -
     type_ = _TYPES.get(storage, storage)
     if entry is None:
         return dict(_with_dtype({"type": type_}, dtype))
-    if "type" not in entry.facts and "values" in entry.facts:
-        type_ = "category"  # a list of values says more than how they are stored
     return dict(_with_dtype(entry.column(name, type_), None if "dtype" in entry.facts else dtype))

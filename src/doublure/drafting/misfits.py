@@ -22,6 +22,7 @@ from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import find_violations
+from doublure.drafting.repeats import RepeatedId
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.distinct_cells import distinct
@@ -37,6 +38,7 @@ _BROKEN = "the record breaks the rule {}"
 _TAKEN = [f"{_BROKEN.format(model.word)}, and a fit takes it all the same" for model in MODELS if model.encoded]
 TOLERATED = frozenset({BEYOND, *_TAKEN})
 """Misfits that a fit tolerates."""
+_REPEATS = "stands in several rows"
 _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
@@ -58,7 +60,12 @@ class Misfit(NamedTuple):
 
 
 def list_misfits(
-    schema: Schema, data: str | Path | pd.DataFrame, out: str | Path, *, force: bool = False
+    schema: Schema,
+    data: str | Path | pd.DataFrame,
+    out: str | Path,
+    *,
+    repeats: Sequence[RepeatedId] = (),
+    force: bool = False,
 ) -> dict[tuple[str, str], int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
@@ -66,6 +73,7 @@ def list_misfits(
         schema: Of a table; what is undeclared is not asked for.
         data: The table.
         out: Where to write.
+        repeats: Ids that repeat, whose counts are written beside.
         force: Replace a file that is there already.
 
     Returns:
@@ -86,6 +94,8 @@ def list_misfits(
     text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
+    for each in repeats:
+        writer.writerow(("", printable(each.column), "", f"{_REPEATS}: {each}"))
     for found in misfits(described, data):
         counts[found.why in TOLERATED, found.column, found.why] += 1
         cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell

@@ -24,6 +24,7 @@ from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
+from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 from doublure.support.extras import has_faker
 
@@ -32,7 +33,6 @@ _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
 _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
-_KEY = re.compile(r"(?i:(?:^|[_ .-])(?:id|uuid|guid))$|[a-z]I[dD]$")
 _CALENDAR = re.compile(r"(?i:(?:^|[_ .-])(?:year|yr|jahr|ann[eé]e|an|a[nñ]o|anno|jaar|ano|rok))$|[a-z]Year$|^YR")
 """Names of years in some languages."""
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
@@ -90,9 +90,11 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         storage: How it is stored.
         cells: Its first cells. Private.
     """
-    if _KEY.search(name) and storage in ("integer", "text"):
-        return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
-    if storage == "text" and (subject := _subject(name)) is not None:
+    if is_id_name(name) and storage in ("integer", "text"):
+        who = people_in(name)
+        why = "it only tells records apart" if who is None else f"it names a {who}"
+        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
+    if storage == "text" and (subject := subject_named(name)) is not None:
         return _of_people(subject, "by its name it holds names or addresses of people")
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
@@ -102,6 +104,16 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+
+
+def subject_named(name: str) -> str | None:
+    """Return what a column of this name holds of people, as ``fake`` has it; None where it says nothing of them.
+
+    Example:
+        >>> subject_named("Patient name"), subject_named("e-mail"), subject_named("ward")
+        ('person_name', 'email', None)
+    """
+    return next((subject for subject, form in _OF_PEOPLE.items() if form.fullmatch(name.strip())), None)
 
 
 def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str], cells: int) -> Proposal | None:
@@ -141,11 +153,6 @@ def _of_codes(texts: Sequence[str]) -> Proposal | None:
     if common < SHARE * len(texts):
         return None
     return Proposal(why="these are codes", column={"type": "category", "values": ["CODE", "CODE"]}, keys={})
-
-
-def _subject(name: str) -> str | None:
-    """Return what a column of this name holds of people, as ``fake`` has it."""
-    return next((subject for subject, form in _OF_PEOPLE.items() if form.fullmatch(name.strip())), None)
 
 
 def _of_people(subject: str, why: str) -> Proposal:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from doublure.errors import SchemaError, printable
 
@@ -39,14 +41,17 @@ class Relations:
     children: Mapping[str, Link]
 
 
-def proposed(tables: Mapping[str, Sequence[str]]) -> Relations:
-    """Return how tables hang together, as far as their headers say it.
+def proposed(
+    tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> Relations:
+    """Return how tables hang together, as far as a codebook or their headers say it.
 
     The root's key stands in every other table, by the same name, or as ``patient_id`` where the table ``patients`` has
     an ``id``. Of several such tables it is the one that its key is named for, or whose key stands first.
 
     Args:
         tables: Table -> its columns.
+        told: Table -> its keys, as a codebook has them.
 
     Raises:
         SchemaError: There are fewer than two tables, or no column of one leads to all others.
@@ -54,6 +59,8 @@ def proposed(tables: Mapping[str, Sequence[str]]) -> Relations:
     if len(tables) < 2:
         remedy = "give a folder with one file a table; of one table, draft kind table"
         raise SchemaError("are fewer than two", field="tables", remedy=remedy)
+    if (relations := _declared(tables, told)) is not None:
+        return relations
     found: list[tuple[tuple[int, int, int], Relations]] = []
     for root, columns in tables.items():
         for place, key in enumerate(columns):
@@ -72,6 +79,18 @@ def proposed(tables: Mapping[str, Sequence[str]]) -> Relations:
         for name, link in best.children.items()
     }
     return Relations(root=best.root, key=best.key, children=children)
+
+
+def _declared(tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[str, Any]]) -> Relations | None:
+    """Return the relations that a codebook declares; None where it leaves a table out."""
+    children = {name: told.get(name, {}) for name in tables if told.get(name, {}).get("parent") is not None}
+    roots = [name for name in tables if name not in children]
+    if len(roots) != 1 or not isinstance(key := told.get(roots[0], {}).get("key"), str):
+        return None
+    links = {
+        name: Link(foreign_key=each.get("foreign_key") or key, key=each.get("key")) for name, each in children.items()
+    }
+    return Relations(root=roots[0], key=key, children=links)
 
 
 def _leads(root: str, key: str, columns: Sequence[str]) -> str | None:

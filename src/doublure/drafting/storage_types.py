@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from doublure.data.tables.arrow_text import unwrapped
+from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
 from doublure.schema.columns import Column, models
@@ -42,7 +43,7 @@ def storage_types(source: TableSource) -> dict[str, Storage]:
     """
     for name, count in Counter(source.columns).items():
         if count > 1:
-            raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
+            raise DataError("stands more than once in the header", field=name, remedy=RENAME)
     return {name: storage_of(cells) for name, cells in first_cells(source).items()}
 
 

@@ -28,7 +28,7 @@ def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
         child: The table.
     """
     found: dict[str, str] = {}
-    for low, high in across_tables(schema.constraints):
+    for low, high in across_tables(schema.constraints, schema.columns):
         (table, _, own), (below_table, _, below) = high.partition("."), low.partition(".")
         if table != child or below_table != schema.root or own in found:
             continue

@@ -29,7 +29,7 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         parents: Child table -> ``(M,)`` the place of each row's unit.
         schema: Every fact known.
     """
-    root, pairs = schema.root, across_tables(schema.constraints)
+    root, pairs = schema.root, across_tables(schema.constraints, schema.columns)
     for low, high in pairs:
         child = table_of(high) if table_of(low) == root else table_of(low)
         ceiling = schema.columns[high].known_grid[1]
@@ -80,10 +80,10 @@ def _add_up(
 
 def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelationalSchema) -> Floats:
     table, _, own = name.partition(".")
-    return schema.columns[name].numbers_of(frames[table][own])
+    return schema.columns[name].kept_numbers(frames[table][own])
 
 
 def _write(frames: dict[str, pd.DataFrame], name: str, values: Floats, schema: ResolvedRelationalSchema) -> None:
     table, _, own = name.partition(".")
-    cells: pd.Series[Any] = schema.columns[name].cells_of(values)
+    cells: pd.Series[Any] = schema.columns[name].kept_cells(values)
     frames[table] = frames[table].assign(**{own: cells})

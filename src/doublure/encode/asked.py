@@ -39,8 +39,8 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
         numbers = own.numbers([np.arange(first, last + 1 + hole, dtype=np.float64)], None)
         return _listed(first + np.flatnonzero(cells.has(followed(numbers))))
     found = {round(value / unit) for value in cells.values}
-    if cells.missing and hole:
-        found.add(last + 1)
+    if cells.missing:
+        found |= {last + 1 + state for state in cells.states or range(hole) if state < hole}
     if cells.span is not None:
         low, high = cells.span[0] - cells.slack, cells.span[1] + cells.slack
         span = max(first, math.ceil(low / unit - _ROUNDED)), min(last, math.floor(high / unit + _ROUNDED))

@@ -78,6 +78,12 @@ def _of_related(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
     return RelationalEncoder(schema)
 
 
+def _of_visits(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    from doublure.encode.visits import VisitsEncoder
+
+    return VisitsEncoder(schema)
+
+
 ENCODERS: ByKind[Callable[[ResolvedSchema, EncodingChoice], Encoder]] = ByKind(
-    "encoder", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
+    "encoder", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related, visits=_of_visits
 )

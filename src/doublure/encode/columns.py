@@ -31,11 +31,12 @@ from doublure.encode.numeric import IntegerEncoding as IntegerEncoding
 from doublure.encode.numeric import MinMaxEncoding as MinMaxEncoding
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
-from doublure.encode.numeric import number_encoding
+from doublure.encode.numeric import holes_beyond, number_encoding, with_states
 from doublure.encode.points import PointEncoding, points_in
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain
+from doublure.schema.missing_states import hole_states
 
 _GUESSED_VALUES = 50
 
@@ -64,26 +65,37 @@ class ColumnEncoding(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ListedEncoding:
-    """A column with a list of values, as places in it."""
+    """A column with a list of values, as places in it.
+
+    Attributes:
+        column: The public facts.
+        alike: Whether all kinds of missing are one.
+    """
 
     column: Column
+    alike: bool = False
+
+    @property
+    def missing(self) -> int:
+        """The number of states of a missing cell."""
+        return min(1, self.column.missing_states) if self.alike else self.column.missing_states
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """One softmax block: the values in the schema's order, then missing."""
-        missing = int(self.column.may_be_missing)
+        """One softmax block: the values in the schema's order, then the states of missing."""
+        missing = self.missing
         return (Part(kind="softmax", size=len(self.column.domain) + missing, states=missing),)
 
     @property
     def domain(self) -> IntegerDomain:
         """The places of its values."""
-        return self.column.integer_domain()
+        return with_states(self.column.integer_domain(), self.missing)
 
     @property
     def cells(self) -> Floats:
         """Each code's cell as a number: the code, NaN for missing."""
         codes = np.arange(self.parts[0].size, dtype=np.float64)
-        return np.where(codes < len(self.column.domain), codes, np.nan)
+        return holes_beyond(codes, codes, len(self.column.domain))
 
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Map labels to codes; what is not in the list goes to ``other``, or, where there is none, to the first value.
@@ -91,27 +103,30 @@ class ListedEncoding:
         The loader has refused unlisted values where the schema names no ``other``; a cell that is missing although
         the schema was *told by a noisy count* that none is, counts as the first value.
         """
-        codes, other = self.column.numbers_of(column), self.column.fallback
+        codes, other = self.column.kept_numbers(column), self.column.fallback
         fallback = 0.0 if other is None else self.column.number_of(other)
-        missing = len(self.column.domain) if self.column.may_be_missing else fallback
-        return [np.where(np.isnan(codes), np.where(column.isna(), missing, fallback), codes)]
+        states = np.minimum(hole_states(codes), max(0, self.missing - 1))
+        known = column.isna() | (hole_states(codes) > 0)
+        missing = len(self.column.domain) + states if self.missing else fallback
+        return [np.where(np.isnan(codes), np.where(known, missing, fallback), codes)]
 
     def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
         """Return a categorical over the schema's values (booleans as ``bool`` or ``boolean``)."""
         codes = values[0].astype(np.int64)
-        return self.column.cells_of(np.where((codes < 0) | (codes >= len(self.column.domain)), np.nan, codes))
+        numbers = holes_beyond(np.where(codes < 0, np.nan, codes), codes, len(self.column.domain))
+        return self.column.kept_cells(numbers)
 
 
 RowEncoding: TypeAlias = ColumnEncoding | Gap | PointEncoding
 
 
-def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
-    """Return the encoding of one column."""
+def encoding(column: Column, numerics: Numerics, bins: int, *, alike: bool = False) -> ColumnEncoding:
+    """Return the encoding of one column, all kinds of missing one where they count alike."""
     if not column.modelled:
-        raise SchemaError("an id is not encoded")
+        raise SchemaError("a column that is made anew is not encoded")
     if column.listed:
-        return ListedEncoding(column=column)
-    return number_encoding(column, numerics, bins)
+        return ListedEncoding(column=column, alike=alike)
+    return number_encoding(column, numerics, bins, alike=alike)
 
 
 def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: int) -> dict[str, RowEncoding]:

@@ -13,9 +13,10 @@ misses all before it                     the first's lower bound, or the second'
 breaks the constraint                    the first column; the gap counts as its lowest value
 =======================================  ==============================================================
 
-The gap lies in [max(0, lower₂ - upper₁), upper₂ - lower₁]. A column that is second to several is measured from one of
-them: of those that stand highest, the one named first. All of it follows from the schema, and a row's codes from that
-row alone.
+The gap lies in [max(0, lower₂ - upper₁), upper₂ - lower₁], and where a column is declared to be the difference of the
+two, within what that column's bounds say; a gap beyond counts as the nearest within. A column that is second to several
+is measured from one of them: of those that stand highest, the one named first. All of it follows from the schema, and a
+row's codes from that row alone.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from doublure.encode.numeric import (
 )
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain, RealColumn
+from doublure.schema.missing_states import keep_holes
 from doublure.schema.rules.at_most import compared_pairs, order_columns, ordered_pairs
 from doublure.schema.scalars import EXACT
 
@@ -80,7 +82,8 @@ class Gap:
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None, before: Floats) -> Floats:
         """Return numbers on their own grid, NaN for missing, from one array a part."""
         base = self._base(before)
-        return snapped_numbers(self.own, self._turned_back(base + self.steps.numbers(values, rng), base))
+        gaps = self.steps.numbers(values, rng)
+        return keep_holes(snapped_numbers(self.own, self._turned_back(base + gaps, base)), gaps)
 
     def _base(self, before: Floats) -> Floats:
         return np.where(np.isnan(before), self.floor, before)
@@ -115,7 +118,7 @@ def gaps_of(schema: Schema, numerics: Numerics, bins: int) -> dict[str, Gap]:
     firsts = _firsts(schema)
     gaps: dict[str, Gap] = {}
     spans: dict[str, _Reach] = {}
-    for name, _ in order_columns(schema.constraints):
+    for name, _ in order_columns(schema.constraints, schema.columns):
         column = schema.columns[name]
         ends = column.grid
         if column.listed or ends is None:  # an ordinal, or bounds that are still to be learned
@@ -149,9 +152,9 @@ def in_turn(names: Iterable[str], gaps: Mapping[str, Gap]) -> list[str]:
 def _firsts(schema: Schema) -> dict[str, str]:
     """Return, for each column that is second to others, the one that it is measured from."""
     lows: dict[str, list[str]] = {}
-    for left, right in compared_pairs(schema.constraints):
+    for left, right in compared_pairs(schema.constraints, schema.columns):
         lows.setdefault(right, []).append(left)
-    reached = ordered_pairs(order_columns(schema.constraints))
+    reached = ordered_pairs(order_columns(schema.constraints, schema.columns))
     return {
         name: next(low for low in below if not any((low, other) in reached for other in below))
         for name, below in lows.items()
@@ -165,12 +168,19 @@ def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numeri
     floor = min(first.known_grid[0], own_lower)
     lowest = min(before.lower, floor) if before.may_be_missing else before.lower
     lower, upper = max(0.0, own_lower - before.upper), own_upper - lowest
+    if not before.may_be_missing:
+        for least, most in (each[2:] for each in _distances(schema) if each[:2] == pair):
+            lower, upper = max(lower, least), min(upper, most)
     if unit:
         lower, upper = (round(end / unit) * unit for end in (lower, upper))
     if not lower < upper or not math.isfinite(upper) or (unit and upper / unit > EXACT):
         return None
     steps = number_encoding(_as_column(second, lower, upper), numerics, bins)
     return Gap(first=pair[0], own=second, steps=steps, floor=floor)
+
+
+def _distances(schema: Schema) -> Iterable[tuple[str, str, float, float]]:
+    return (each for rule in schema.constraints for each in rule.distances(schema.columns))
 
 
 def _as_column(second: Column, lower: float, upper: float) -> RealColumn:

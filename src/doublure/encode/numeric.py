@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,8 +16,10 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.schema.columns import Column, IntegerDomain
+from doublure.schema.missing_states import hole_states, tag_holes
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Numerics: TypeAlias = Literal["bins", "scaled", "steps"]
 
 
@@ -42,14 +44,21 @@ class NumericEncoding(ABC):
 
     Attributes:
         column: The public facts.
+        alike: Whether all kinds of missing are one.
     """
 
     column: Column
+    alike: bool = False
 
     @property
     def domain(self) -> IntegerDomain:
         """The integers that stand for its values."""
-        return self.column.integer_domain()
+        return with_states(self.column.integer_domain(), self.missing)
+
+    @property
+    def missing(self) -> int:
+        """The number of states of a missing cell."""
+        return min(1, self.column.missing_states) if self.alike else self.column.missing_states
 
     @property
     def zero(self) -> bool:
@@ -59,7 +68,7 @@ class NumericEncoding(ABC):
     @property
     def states(self) -> int:
         """The number of states of a cell beside the numbers in order."""
-        return int(self.zero) + int(self.column.may_be_missing)
+        return int(self.zero) + self.missing
 
     def _present(self, values: Floats) -> Floats:
         """Return the nearest values of the column; for NaN the lower bound, which then stands for nothing."""
@@ -67,11 +76,18 @@ class NumericEncoding(ABC):
 
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Return cells as one array a part."""
-        return self.coded(self.column.numbers_of(column))
+        return self.coded(self.column.kept_numbers(column))
 
     def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
         """Return cells of the schema's own dtype from one array a part."""
-        return self.column.cells_of(self.numbers(values, rng))
+        return self.column.kept_cells(self.numbers(values, rng))
+
+    def _with_holes(self, codes: Floats, values: Floats, first: float) -> Floats:
+        """Return codes, those of missing cells from ``first`` on, one a state."""
+        if not self.missing:
+            return codes
+        states = np.minimum(hole_states(values), self.missing - 1)
+        return np.where(np.isnan(values), first + states, codes)
 
     @abstractmethod
     def coded(self, values: Floats) -> list[Floats]:
@@ -100,9 +116,7 @@ class BinnedEncoding(NumericEncoding):
         codes = np.clip(begun - 1, 0, len(self.edges) - 2)
         if self.zero:
             codes = np.where(snapped == 0, len(self.edges) - 1, codes)
-        if self.column.may_be_missing:
-            codes = np.where(np.isnan(values), self.parts[0].size - 1, codes)
-        return [codes.astype(np.float64)]
+        return [self._with_holes(codes.astype(np.float64), values, self.parts[0].size - self.missing)]
 
     @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
@@ -118,8 +132,7 @@ class BinnedEncoding(NumericEncoding):
         if self.zero:
             numbers = np.where(numbers == 0, self._beside_zero(left, right), numbers)
             numbers = np.where(codes == len(self.edges) - 1, 0.0, numbers)
-        missing = (codes == self.parts[0].size - 1) & self.column.may_be_missing
-        return np.where(missing, np.nan, numbers)
+        return holes_beyond(numbers, codes, self.parts[0].size - self.missing)
 
     def _beside_zero(self, left: Floats, right: Floats) -> Floats:
         """Return, for each bin around zero, a value of it that is not zero, where it has one."""
@@ -150,8 +163,7 @@ class MinMaxEncoding(NumericEncoding):
         state = np.zeros(len(values))
         if self.zero:
             state = np.where(snapped == 0, 1.0, state)
-        if self.column.may_be_missing:
-            state = np.where(np.isnan(values), self.parts[0].size - 1, state)
+        state = self._with_holes(state, values, self.parts[0].size - self.missing)
         return [state, np.where(state == 0, scaled, 0.0)]
 
     @override
@@ -162,8 +174,7 @@ class MinMaxEncoding(NumericEncoding):
             state = values[0].astype(np.int64)
             if self.zero:
                 numbers = np.where(state == 1, 0.0, numbers)
-            if self.column.may_be_missing:
-                numbers = np.where(state == self.parts[0].size - 1, np.nan, numbers)
+            numbers = holes_beyond(numbers, state, self.parts[0].size - self.missing)
         return numbers
 
 
@@ -174,33 +185,49 @@ class IntegerEncoding(NumericEncoding):
     @property
     def parts(self) -> tuple[Part, ...]:
         """One number."""
-        return (Part(kind="steps", size=1, states=int(self.column.may_be_missing)),)
+        return (Part(kind="steps", size=1, states=self.missing),)
 
     @override
     def coded(self, values: Floats) -> list[Floats]:
         domain = self.domain
         steps = np.clip(np.rint(self._present(values) / domain.unit), domain.first, domain.last)
-        return [np.where(np.isnan(values), domain.last + 1.0, steps) if domain.nullable else steps]
+        return [self._with_holes(steps, values, domain.last + 1.0)]
 
     @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
         domain, steps = self.domain, values[0]
         numbers = self.column.snap(np.clip(steps, domain.first, domain.last) * domain.unit)
-        return np.where(steps > domain.last, np.nan, numbers) if domain.nullable else numbers
+        return holes_beyond(numbers, steps, domain.last + 1)
 
 
-def number_encoding(column: Column, numerics: Numerics, bins: int) -> BinnedEncoding | MinMaxEncoding | IntegerEncoding:
+def number_encoding(
+    column: Column, numerics: Numerics, bins: int, *, alike: bool = False
+) -> BinnedEncoding | MinMaxEncoding | IntegerEncoding:
     """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
     lower, upper = column.known_grid
     if numerics == "steps":
-        return IntegerEncoding(column=column)
+        return IntegerEncoding(column=column, alike=alike)
     if numerics == "scaled" and upper > lower:
-        return MinMaxEncoding(column=column)
-    return BinnedEncoding(column=column, edges=column.bins(bins).edges)
+        return MinMaxEncoding(column=column, alike=alike)
+    return BinnedEncoding(column=column, edges=column.bins(bins).edges, alike=alike)
+
+
+def holes_beyond(numbers: Floats, codes: Floats | Ints, first: float) -> Floats:
+    """Return ``(N,)`` numbers, missing with the state of their code where that is at least ``first``."""
+    beyond = codes >= first
+    if not beyond.any():
+        return numbers
+    states = np.where(beyond, codes - first, 0)
+    return np.where(beyond, tag_holes(states), numbers)
+
+
+def with_states(domain: IntegerDomain, states: int) -> IntegerDomain:
+    """Return a domain with an integer for each state of a missing cell."""
+    return domain if domain.nullable == states else replace(domain, nullable=states)
 
 
 def snapped_numbers(column: Column, values: Floats) -> Floats:
     """Return what each number counts as: the nearest value, and NaN only where a cell may be missing."""
     if column.may_be_missing:
-        return column.snap(values)
+        return column.snapped(values)
     return column.snap(np.nan_to_num(values, nan=column.known_grid[0]))

@@ -43,36 +43,43 @@ class RelationalEncoder(Encoder):
     Attributes:
         tables: Table -> the encoder of its rows; sums over children are left out.
         layout: Where they stand in a unit.
+        related: The schema of the tables.
     """
 
-    schema: ResolvedRelationalSchema
+    schema: ResolvedSchema
     of_wholes: ClassVar[bool] = True
+    lends: ClassVar[bool] = False
+    """Whether rules within a table are such that rows lend others cells, at random."""
 
     def __init__(self, schema: ResolvedSchema) -> None:
-        self.schema = ResolvedRelationalSchema.of(schema)
-        self.tables = {name: TableValues(self._modelled(name)) for name in self.schema.tables}
-        root = self.tables[self.schema.root]
+        self.schema, self.related = schema, ResolvedRelationalSchema.of(schema)
+        self.tables = {name: TableValues(self._modelled(name)) for name in self.related.tables}
+        root = self.tables[self.related.root]
         places = []
-        for name in self.schema.children:
-            own, order = self.tables[name], self.schema.tables[name].order
+        for name in self.related.children:
+            own, order = self.tables[name], self.related.tables[name].order
             at = -1 if order is None else own.columns.index(order)
-            above = places_above(self.schema, name, tuple(own.columns), tuple(root.columns))
-            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.domains[at].last, above))
+            above = places_above(self.related, name, tuple(own.columns), tuple(root.columns))
+            places.append((name, self.related.most(name), own.width, at, 0 if at < 0 else own.domains[at].last, above))
         self.layout = UnitLayout.of(root.width, places)
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width
-        self.condition_sizes = {f"{self.schema.root}.{name}": size for name, size in root.condition_sizes.items()}
+        self.condition_sizes = {f"{self.related.root}.{name}": size for name, size in root.condition_sizes.items()}
         self.body_shape = (self.layout.counted_width,)
 
     def _modelled(self, name: str) -> ResolvedSchema:
-        return ResolvedSchema.of(self.schema.modelled(name))
+        return ResolvedSchema.of(self.related.modelled(name))
+
+    def shown(self, name: str) -> str:
+        """Return the name under which counts of a column are published."""
+        return name
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
     @override
     def compact(self, content: RelatedRows) -> Array:
         found = np.zeros((len(content), self.layout.counted_width))
-        root = self.schema.root
+        root = self.related.root
         found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root])
         for number, child in enumerate(self.layout.children):
             many = content.counts(child.name)
@@ -126,7 +133,7 @@ class RelationalEncoder(Encoder):
 
         Args:
             rows: ``(N, P)`` units as they are drawn; what stands behind is not looked at.
-            rng: Not needed: each number is one value.
+            rng: Lets rows that break a rule draw cells from others, where that is needed: each number is one value.
 
         Raises:
             InputError: A number is not finite.
@@ -134,27 +141,29 @@ class RelationalEncoder(Encoder):
         values = as_array(rows)[:, : self.width].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
-        root = self.schema.root
-        frames = {root: self._frame(root, values[:, self.layout.root_part])}
+        root = self.related.root
+        source = rng if self.lends else None
+        frames = {root: self._frame(root, values[:, self.layout.root_part], source)}
         parents = {}
         for number, child in enumerate(self.layout.children):
             many = np.clip(values[:, number], 0, child.most).astype(np.int64)
             filled = np.arange(child.most)[None] < many[:, None]
             slots = values[:, child.row(0).start : child.row(child.most - 1).stop]
-            frames[child.name] = self._frame(child.name, slots.reshape(len(values), child.most, child.parts)[filled])
+            rows_there = slots.reshape(len(values), child.most, child.parts)[filled]
+            frames[child.name] = self._frame(child.name, rows_there, source)
             parents[child.name] = np.repeat(np.arange(len(values)), many)
-        across_tables.keep(frames, parents, self.schema)
-        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=marked(len(values)))
+        across_tables.keep(frames, parents, self.related)
+        return RelatedRows(schema=self.related, frames=frames, parents=parents, marks=marked(len(values)))
 
-    def _frame(self, name: str, rows: Floats) -> pd.DataFrame:
-        table = self.schema.tables[name]
-        frame = self.tables[name].decode(rows)
+    def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
+        table = self.related.tables[name]
+        frame = self.tables[name].decode(rows, rng)
         return frame.drop(columns=[own for own in table.unmodelled if own in frame])
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:
         found = np.zeros((n, self.width))
-        found[:, self.layout.root_part] = self.tables[self.schema.root].uniform(n, rng)
+        found[:, self.layout.root_part] = self.tables[self.related.root].uniform(n, rng)
         for number, child in enumerate(self.layout.children):
             found[:, number] = rng.integers(0, child.most + 1, n)
             rows = self.tables[child.name].uniform(n * child.most, rng).reshape(n, child.most, child.parts)

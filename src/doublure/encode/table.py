@@ -131,11 +131,11 @@ class TableEncoder(Encoder):
         if isinstance(own, PointEncoding):
             return own.coded([column.numbers_of(frame[each]) for each, column in own.columns.items()])
         if isinstance(own, Gap):
-            numbers, base = snapped_numbers(own.own, own.own.numbers_of(cells)), before[own.first]
+            numbers, base = snapped_numbers(own.own, own.own.kept_numbers(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
-            before[name] = snapped_numbers(own.column, own.column.numbers_of(cells))
+            before[name] = snapped_numbers(own.column, own.column.kept_numbers(cells))
         return own.compact(cells)
 
     @override
@@ -213,10 +213,10 @@ class TableEncoder(Encoder):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
-            return {name: own.own.cells_of(numbers)}
+            return {name: own.own.kept_cells(numbers)}
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
-            return {name: own.column.cells_of(before[name])}
+            return {name: own.column.kept_cells(before[name])}
         return {name: own.restore(values, rng)}
 
 

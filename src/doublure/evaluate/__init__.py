@@ -4,6 +4,7 @@ Every figure stands beside that of a baseline (the least to expect) and of real 
 real data: internal, never published.
 """
 
+from doublure.evaluate import inference
 from doublure.evaluate.comparison import compare
 from doublure.evaluate.evaluation import about, report
 from doublure.evaluate.inspection import inspect
@@ -40,6 +41,7 @@ __all__ = [
     "expected_loss",
     "extractors",
     "fidelity",
+    "inference",
     "inspect",
     "overlap",
     "report",

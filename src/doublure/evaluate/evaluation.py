@@ -14,6 +14,7 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
+from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
@@ -26,8 +27,9 @@ from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
-from doublure.results import SynthesizerFacts
+from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, listen
 
@@ -145,7 +147,9 @@ def make_report(
         asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples, "progress": listener}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         listener.stage("compare")
-        figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
+        figures = evaluated.evaluate(syn.schema.flat, artificial, train.content, kept, **asked)
+        if syn.schema.row_note is not None:
+            figures = figures.model_copy(update={"notes": (*figures.notes, f"{syn.schema.row_note}.".capitalize())})
     return Report(
         measured=figures,
         about=about(syn),
@@ -154,6 +158,7 @@ def make_report(
         expected_loss_skipped=skipped,
         attacks=found,
         attacks_skipped=why,
+        means=evaluated.means(syn, train.content, seed) if attacks else (),
     )
 
 
@@ -189,7 +194,7 @@ def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str |
     if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
     apart = EVALUATIONS[syn.schema.kind].differs
-    return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
+    return LIKE_DRAWN if apart is not None and not apart(syn.schema.flat, artificial, real, seed=seed) else None
 
 
 def _planned(syn: Synthesizer) -> EstimatorConfig | None:
@@ -227,7 +232,7 @@ def _attacked(
     artificial, drawn = released
     try:
         data = make_attack_data(
-            syn.schema,
+            ResolvedSchema.of(syn.schema.flat),
             Claim.of(syn.guarantee),
             (train.content, train.unit),
             (aside.content, aside.unit),
@@ -256,11 +261,13 @@ def _lenient_series(schema: Any) -> Any:
 
 def _lenient_table(schema: Any) -> Any:
     """Allow missing cells where a noisy answer denied them: the measure counts them as missing."""
+    flat = schema.flat
     columns = {
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
-        for name, column in schema.columns.items()
+        for name, column in flat.columns.items()
     }
-    return schema.model_copy(update={"columns": columns})
+    most = _ALL_OF_A_UNIT if flat.one_each else flat.unit.max_records  # a run of 0.2.0 was not refused for more
+    return flat.model_copy(update={"columns": columns, "unit": flat.unit.model_copy(update={"max_records": most})})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -274,6 +281,7 @@ class KindEvaluation:
             cheap.
         lenient: Schema -> one that also accepts records a measure counts and a fit refuses.
         takes_extractor: Whether it uses classifiers, whose feature extractor may be chosen.
+        means: Synthesizer, real records and a seed -> intervals of means by the noisy tables.
     """
 
     most: int
@@ -281,11 +289,17 @@ class KindEvaluation:
     differs: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
+    means: Callable[[Synthesizer, Any, int], tuple[MeanInterval, ...]] = lambda syn, real, seed: ()
 
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table),
+    table=(
+        _ROWS := KindEvaluation(
+            most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table, means=means_beside_real
+        )
+    ),
+    visits=_ROWS,
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
     series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
     relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),

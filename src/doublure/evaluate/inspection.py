@@ -200,7 +200,9 @@ def _unlike(records: str) -> SettingError:
     return SettingError(f"makes other {records} than the inspected run", field="against", remedy="name runs like it")
 
 
-INSPECTIONS = ByKind[Callable[[_Request], Inspection]]("inspection", table=_rows, images=_images, series=_series)
+INSPECTIONS = ByKind[Callable[[_Request], Inspection]](
+    "inspection", table=_rows, visits=_rows, images=_images, series=_series
+)
 
 
 def _common_schema(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:

@@ -67,6 +67,7 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
         f"noisy tables and products of all steps and channels made the best series {_WHEREVER}",
     ),
     relational=lambda *_: ("statistics", "no other method takes related tables"),
+    visits=lambda *_: ("statistics", "no other method makes rows that belong together"),
 )
 """On tables and series one method came first in every measurement. On images one did, unless images are few for their
 labels and ε."""

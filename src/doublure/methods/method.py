@@ -241,17 +241,27 @@ class Estimation:
     seed: int
 
 
-def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any]) -> MethodSettings:
+def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any], *, planned: bool = False) -> MethodSettings:
     """Read a method's settings for a kind of data.
+
+    Args:
+        method: The method.
+        kind: The kind of data.
+        given: Settings by name.
+        planned: Whether they are a plan file's, which may be of an earlier version.
 
     Raises:
         SettingError: The method does not take this kind, or a setting is wrong.
     """
     if kind not in method.kinds:
-        message, remedy = f"takes no {KINDS[kind].records}", "give --method auto, which chooses one that does"
+        message, remedy = (
+            f"takes no {KINDS[kind].fitted or KINDS[kind].records}",
+            "give --method auto, which chooses one that does",
+        )
         raise SettingError(message, field=f"method {method.name}", remedy=remedy)
     types = method.settings_type
-    return (types if isinstance(types, type) else types[kind]).read(given)
+    own = types if isinstance(types, type) else types[kind]
+    return own.of_plan(given) if planned else own.read(given)
 
 
 def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, ...]:

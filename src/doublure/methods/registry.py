@@ -32,6 +32,7 @@ _SUMMARIES = {
 _OF_KIND: dict[tuple[str, str], str] = {
     ("statistics", "table"): "a generator fitted to noisy statistics: counts of columns, alone and together",
     ("statistics", "relational"): "a generator fitted to noisy statistics: counts of columns, within tables and across",
+    ("statistics", "visits"): "a generator fitted to noisy statistics: counts of columns, within a unit and its rows",
     ("statistics", "series"): "a generator fitted to noisy statistics: counts of values, products of steps",
     ("statistics", "images"): "a generator fitted to noisy statistics: mean features of each class",
     ("guided", "table"): "statistics, then a private critic that refines",

@@ -45,7 +45,7 @@ def swap_pairs(codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: 
         (np.ones(cells.size), cells.ravel(), np.arange(rows + 1) * columns), shape=(rows, int(sizes.sum()))
     )
     drawn = sparse.csr_matrix((np.ones(rows), codes, np.arange(rows + 1)), shape=chances.shape)
-    surplus = np.asarray((marks.T @ drawn).todense()) - marks.T @ chances
+    surplus = np.ascontiguousarray(np.asarray((marks.T @ drawn).todense()) - marks.T @ chances)
     left = max(1, _MOST_JUDGED // columns)
     for sweep in range(_SWEEPS):
         one, other = order[sweep : rows - 1 : 2], order[sweep + 1 : rows : 2]
@@ -64,19 +64,19 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     """Swap values in place if that reduces the sum of the surpluses' squares."""
     mine, theirs = codes[one], codes[other]
     left, right = cells[one], cells[other]
-    change = surplus[left, theirs[:, None]] + surplus[right, mine[:, None]]
-    change -= surplus[left, mine[:, None]] + surplus[right, theirs[:, None]]
+    flat, values = surplus.reshape(-1), surplus.shape[1]
+    at_left, at_right = left * values, right * values
+    change = flat.take(at_left + theirs[:, None]) + flat.take(at_right + mine[:, None])
+    change -= flat.take(at_left + mine[:, None]) + flat.take(at_right + theirs[:, None])
     gain, cost = -2 * change.sum(1), 4 * (left != right).sum(1)
     better = np.flatnonzero(gain > cost)
     # Worst case: all earlier swaps of the same two values in this batch moved the same cells.
     before = count_earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
     better = better[gain[better] > cost[better] * (1 + 2 * before)]
     one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
-    width = left.shape[1]
-    for held, value, by in (
-        (left[better], mine, -1), (left[better], theirs, 1), (right[better], theirs, -1), (right[better], mine, 1),
-    ):  # fmt: skip
-        np.add.at(surplus, (held.ravel(), np.repeat(value, width)), by)
+    at_left, at_right = at_left[better], at_right[better]
+    moved = [at_left + mine[:, None], at_left + theirs[:, None], at_right + theirs[:, None], at_right + mine[:, None]]
+    np.add.at(flat, np.concatenate(moved, axis=None), np.repeat([-1.0, 1.0, -1.0, 1.0], at_left.size))
     codes[one], codes[other] = theirs, mine
 
 

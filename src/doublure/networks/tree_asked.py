@@ -47,7 +47,8 @@ def cut_leaves(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
         first = np.maximum(node.starts, low)
         width = np.minimum(node.starts + node.widths - 1, high) - first + 1
         own = np.flatnonzero(width > 0)
-        parts.append((first[own], width[own], mass[own] * width[own] / node.widths[own], node.fine[own]))
+        kept = node.weights(first[own], width[own]).sum(1) / node.weights(node.starts[own], node.widths[own]).sum(1)
+        parts.append((first[own], width[own], mass[own] * kept, node.fine[own]))
     starts, widths, cut, fine = (np.concatenate(own) for own in zip(*parts, strict=True))
     fit = np.bincount(fine, cut, count) / np.bincount(node.fine, mass, count)
     empty = np.flatnonzero(fit[node.fine] <= 0)

@@ -10,6 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from doublure.errors import SettingError
+from doublure.support import lattices
+
 Floats: TypeAlias = npt.NDArray[Any]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -39,7 +42,9 @@ class TreeNode:
         leaning: ``(K, m)`` factors of the components: given component k and parent p, group c has a chance in
             proportion to ``ties[p, c] * leaning[k, c]``; empty for the root.
         inner: ``(parent's f, f)`` frequency of the fine groups given the parent; empty for the root.
-        missing: The coarse group of missing cells, or -1.
+        missing: The coarse group of missing cells, the first of them if there are several kinds, or -1.
+        steps: ``(L,)`` steps of nested lattices (:mod:`doublure.support.lattices`).
+        pulls: ``(L,)`` how much likelier an integer of each lattice is than its neighbours, up to a factor.
     """
 
     part: int
@@ -55,6 +60,13 @@ class TreeNode:
     leaning: Floats
     inner: Floats
     missing: int
+    steps: Ints = field(default_factory=lambda: np.ones(1, dtype=np.int64))
+    pulls: Floats = field(default_factory=lambda: np.ones(1))
+
+    def weights(self, starts: Ints, widths: Ints) -> Floats:
+        """Return the weight ``(n, L)`` of the integers of each lattice in ranges; a range's mass is spread by it."""
+        found: Floats = lattices.members(starts, starts + widths - 1, self.steps) * self.pulls
+        return found
 
     @cached_property
     def groups(self) -> int:
@@ -94,19 +106,23 @@ class TreeNode:
         if self.parent >= 0:
             found = self.ties[above] * self.leaning[component]
             totals = found.sum(-1, keepdims=True)
-            found = np.where(totals > _NEVER, found / np.maximum(totals, _NEVER), self.shares[component])
+            never = totals[..., 0] <= _NEVER
+            found /= np.maximum(totals, _NEVER)
+            if never.any():
+                found[never] = np.broadcast_to(self.shares[component], found.shape)[never]
         else:
             found = self.shares[component].astype(np.float64)
         found *= self.rake if rake is None else rake
         if missing is not None:
             missing = np.broadcast_to(missing, found.shape[:-1])
-            found[~missing, self.missing] = 0
-            none = ~missing & (found.sum(-1) < LEAST)
-            others = np.bincount(self.coarse, self.fine_mass, self.groups)
-            others[self.missing] = 0
-            found[none] = others
-            found[missing] = 0
-            found[missing, self.missing] = 1
+            kinds = np.arange(self.groups) >= self.missing
+            found[missing[..., None] != kinds] = 0
+            every = np.bincount(self.coarse, self.fine_mass, self.groups)
+            none = found.sum(-1) < LEAST
+            found[none & ~missing] = np.where(kinds, 0, every)
+            found[none & missing] = np.where(kinds, every, 0)
+            if kinds.sum() == 1:
+                found[missing, self.missing] = 1
         return found
 
 
@@ -181,7 +197,7 @@ class Tree:
             "patterns_about": self.about,
         }
         for place, node in enumerate(self.nodes):
-            kept |= {f"node{place}_{name}": getattr(node, name) for name in _NODE_FIELDS}
+            kept |= {f"node{place}_{name}": getattr(node, name) for name in (*_NODE_FIELDS, *_LATTICE_FIELDS)}
         if self.last is not None:
             kept |= {f"last_{name}": getattr(self.last, name) for name in _LAST_FIELDS}
         return kept
@@ -189,8 +205,10 @@ class Tree:
 
 _NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "ties", "leaning",
                 "inner", "missing")  # fmt: skip
+_LATTICE_FIELDS = ("steps", "pulls")
+"""Fields that generators of earlier versions lack: their values are even within a leaf."""
 _LAST_FIELDS = ("part", "bias", "effects", "components")
-_WHOLE = {"starts", "widths", "fine", "coarse", "part", "parent", "missing"}
+_WHOLE = {"starts", "steps", "widths", "fine", "coarse", "part", "parent", "missing"}
 
 
 def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
@@ -206,7 +224,7 @@ def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
     count = len({name.partition("_")[0] for name in kept if name.startswith("node")})
     try:
         nodes = tuple(
-            TreeNode(**{name: _read(kept[f"node{place}_{name}"], name) for name in _NODE_FIELDS})
+            TreeNode(**{name: _read(kept[f"node{place}_{name}"], name) for name in _stored(kept, place)})
             for place in range(count)
         )
         last = None
@@ -220,9 +238,13 @@ def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
             last=last,
         )
         _refuse_unfit(tree, parts)
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, SettingError) as error:
         raise ValueError("tables do not fit together") from error
     return tree
+
+
+def _stored(kept: Mapping[str, Any], place: int) -> tuple[str, ...]:
+    return _NODE_FIELDS + (_LATTICE_FIELDS if f"node{place}_steps" in kept else ())
 
 
 def _refuse_unfit(tree: Tree, parts: int) -> None:
@@ -235,12 +257,14 @@ def _refuse_unfit(tree: Tree, parts: int) -> None:
             and len(node.starts) == len(node.widths) == len(node.mass) == len(node.fine) and fine > 0
             and node.fine.min() >= 0 and node.fine.max() < fine and node.coarse.min() >= 0
             and node.coarse.max() < groups and node.rake.shape == (groups,) and node.missing < groups
+            and node.pulls.shape == node.steps.shape and bool((node.pulls > 0).all())
             and (node.parent < 0) == (node.ties.size == 0) == (node.leaning.size == 0) == (node.inner.size == 0)
             and (node.parent < 0 or (node.ties.shape == (above, groups) and node.leaning.shape == (count, groups)
                                      and node.inner.shape == (above, fine)))
         )  # fmt: skip
         if not fits:
             raise ValueError(f"node {place}")
+        lattices.refuse_unnested(node.steps)
     if tree.bits.shape[1:] != about.shape or (about.size and not 0 <= about.min() <= about.max() < len(nodes)):
         raise ValueError("patterns")
     if last is not None and (

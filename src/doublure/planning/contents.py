@@ -108,6 +108,7 @@ class PlanContents:
         return {
             "version": VERSION,
             **{name: getattr(self, name) for name in names},
+            "kind": self.schema.file_kind,
             "settings": self.settings.to_json(),
             "touches": [access.to_json() for access in self.touches],
             **{name: getattr(self, name) for name in figures},

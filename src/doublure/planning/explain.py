@@ -24,6 +24,7 @@ def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
     lines.append(f"Unit of privacy: {_unit(made)}")
+    lines += [f"Assumed: {said}" for said in made.schema.assumed if made.guarantee.kind in COVERED]
     lines += _owners(made)
     lines += [f"Costs nothing: {origin}" for origin in made.schema.origins]
     lines.append(describe_budget(made))
@@ -49,6 +50,8 @@ def explain(made: PlanContents) -> str:
     )
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
+    if made.schema.row_note is not None:
+        lines.append(f"Note: {made.schema.row_note}; unit.per_unit makes rows that belong together, of a table")
     lines += warning_lines(made)
     lines += _claims(made)
     return "\n".join(lines)

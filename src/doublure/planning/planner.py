@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from doublure.access import Access, events
-from doublure.errors import BeyondPld, SchemaError, SettingError
+from doublure.errors import BeyondPld, SchemaError, SettingError, printable
 from doublure.guarantee import (
     AGGREGATOR,
     ANY_DATA,
@@ -20,6 +20,7 @@ from doublure.guarantee import (
     ENDED,
     FLOATING,
     LARGE_EPSILON,
+    OF_RECORDS,
     QUOTING,
     REFUSALS,
     TIMING,
@@ -36,6 +37,7 @@ from doublure.planning.machine import estimate_seconds, needed_bytes, refuse_too
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, GaussianEvent, PureEvent
 from doublure.schema import Schema
+from doublure.schema.unit import UNIT_ID
 from doublure.training.settings import MethodSettings
 
 AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
@@ -187,12 +189,29 @@ def refuse_undeclared(schema: Schema) -> None:
     Raises:
         SchemaError: Naming the first one and the ways out.
     """
+    refuse_open_unit(schema)
     if not schema.undeclared:
         return
     first, more = schema.undeclared[0], len(schema.undeclared) - 1
     rest = f" (and {more} more: doublure schema check lists them)" if more else ""
     raise SchemaError(
         f"is undeclared{rest}", field=first, remedy="declare it if it is public, or buy it with {learn: epsilon}"
+    )
+
+
+def refuse_open_unit(schema: Schema) -> None:
+    """Refuse a schema with an id that nothing says whose it is: one person may have several records.
+
+    Raises:
+        SchemaError: Naming the id and both answers.
+    """
+    if not schema.open_ids:
+        return
+    name = printable(schema.open_ids[0])
+    raise SchemaError(
+        f"is left open, and {name} is an id: a person with several records would be protected for one of them alone",
+        field=UNIT_ID,
+        remedy=f"write unit: {{id: {name}}} if it names people, or unit: {{name: record, id: none}} to protect records",
     )
 
 
@@ -355,7 +374,7 @@ def _guarantee(
     touches: tuple[Access, ...],
     worst: tuple[float, float] | None,
 ) -> Guarantee:
-    unit, max_records = schema.unit.name, schema.most_records
+    unit, max_records = schema.unit.name, schema.used_records
     if budget.epsilon is None or budget.delta is None:
         return Guarantee(kind=chosen.guarantee, unit=unit, max_records=max_records)
     assumptions = ["the declared facts of the schema are public"]
@@ -388,6 +407,7 @@ def _guarantee(
             "internal reports",
             *(() if coerced else (REFUSALS,)),
             *(() if schema.federated is None else (ENDED,)),
+            *((OF_RECORDS,) if schema.unit.each_record else ()),
             *settings.excluded,
         ),
         unit=unit,

@@ -34,6 +34,9 @@ from doublure.support.files import read_json, write_json
 WORDS = ("warnings",)
 """Keys of a plan that do not follow from its settings alone: another version may word them differently."""
 
+_OPENDP, _EXACT_COUNTS = "opendp discrete Gaussian", "exact discrete Gaussian"
+"""Sources of counts' noise, up to 0.2.0 and since, of one law; a plan keeps the name that it was made with."""
+
 _BINDS_NOBODY = frozenset({"seconds_estimate", "memory_bytes", *WORDS})
 _PRICE_TOLERANCE = 0.01
 _LARGEST_ESTIMATE = 1e18
@@ -85,7 +88,7 @@ class Plan(PlanContents):
         >>> plan
         Plan(method='statistics', 3 columns, guarantee='(ε=1, δ=1e-05)-differentially private ...')
         >>> plan.epsilon, plan.guarantee.kind, plan.steps, plan.touches[0].purpose
-        (1.0, 'dp', 6, 'count wide columns in public cells')
+        (1.0, 'dp', 7, 'count wide columns in public cells')
     """
 
     def __repr__(self) -> str:
@@ -148,6 +151,7 @@ class Plan(PlanContents):
             >>> print(plan.explain())
             Method statistics: a generator fitted to noisy statistics: ...
             Unit of privacy: one person
+            Assumed: no person has more than one record
             Budget: ε = 1, δ = 1e-05, add/remove, accountant pld
             ...
         """
@@ -173,7 +177,7 @@ class Plan(PlanContents):
         Example:
             >>> plan.save("plan.json")
             >>> db.Plan.load("plan.json").steps
-            6
+            7
         """
         return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
 
@@ -220,7 +224,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
     try:
         schema = Schema.from_plain(data["schema"])
         chosen = methods.method(data["method"])
-        settings = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
+        settings = chosen.resolve_defaults(
+            schema, settings_of(chosen, schema.kind, dict(data["settings"]), planned=True)
+        )
         budget = BudgetRequest.from_request(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         fixed = chosen.fixed_noise(settings)
@@ -240,6 +246,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
+        if _OPENDP in (data["guarantee"].get("noise_source") or ""):
+            named = (made.guarantee.noise_source or "").replace(_EXACT_COUNTS, _OPENDP)
+            made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": named}))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
     if not all(_is_estimate(figure) for figure in estimates.values()):

@@ -1,7 +1,7 @@
 """Gaussian noise for sums, and other numbers that have to stay secret.
 
 Sums in whole numbers get whole noise, which is exact: all its bits are the operating system's own stream
-(:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32 of Philox4x64-10
+(:mod:`doublure.private.exact_normals`). Sums of real numbers (gradients) get float32 of Philox4x64-10
 (:class:`OsKeyedNoise`), which is fast and statistically sound, and no cryptographic stream.
 
 A source returns its draws together with their scale (:class:`ScaledNoise`), so that what ran is measured where it ran.
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from doublure.errors import SettingError
 from doublure.private.entropy import freshly_keyed
-from doublure.private.rounded_normals import rounded_normals
+from doublure.private.exact_normals import rounded_normals
 
 if TYPE_CHECKING:
     import torch

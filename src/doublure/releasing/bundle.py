@@ -1,8 +1,9 @@
 """A published bundle: synthetic data, a card and a data dictionary.
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three, for
-related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``; on request
-``tables/*.parquet``, the noisy tables that the fit bought; and nothing else.
+related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``; the same for
+catalogues in ``datapackage.json``, ``croissant.json`` and ``README.md``; on request ``tables/*.parquet``, the noisy
+tables that the fit bought; and nothing else.
 It is made from the generator, the plan, the resolved schema and the mechanism's answers alone; ``internal/`` is never
 read.
 The ledger records the release before the bundle appears, and the card proves it:
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from doublure._version import __version__
+from doublure.access import COVERED
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
@@ -25,6 +27,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
 from doublure.ledger.request import recorded_facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.catalogues.registry import write_catalogues
 from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.dictionary import dictionary
@@ -104,7 +107,7 @@ def release(
     Example:
         >>> bundle = db.release(syn, "bundle", n=100, title="Synthetic people", seed=1, progress=False)
         >>> sorted(path.name for path in bundle.files)
-        ['card.html', 'card.json', 'data.csv', 'data.parquet', 'dictionary.json']
+        ['README.md', 'card.html', 'card.json', 'croissant.json', 'data.csv', ...]
     """
     asked = Path(out)
     declared = ReleaseDetails(
@@ -138,6 +141,7 @@ def release(
         listed = [file_entry(staging, name, count) for name, count in holds.items()]
         named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
         card = make_card(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
+        card["files"] = [*listed, *(file_entry(staging, name) for name in write_catalogues(staging, card, words))]
         return issue(staging, asked, card, words, book, reservation, key)
 
 
@@ -238,7 +242,7 @@ def make_card(
         declared: The steward's words, with a title.
         limits: Limits of this release, besides those of all.
     """
-    now = datetime.datetime.now(datetime.UTC)
+    now, covered = datetime.datetime.now(datetime.UTC), syn.guarantee.kind in COVERED
     return Card(
         {
             "version": VERSION,
@@ -247,7 +251,7 @@ def make_card(
             **declared.to_json(),
             "method": syn.plan.method,
             "watermark": syn.guarantee.watermark,
-            "guarantee": syn.guarantee.to_json(),
+            "guarantee": (syn.guarantee.assuming(syn.schema.assumed) if covered else syn.guarantee).to_json(),
             "touches": [access.to_json() for access in syn.plan.touches],
             "executed": executed,
             "owners": syn.run.get("owners"),

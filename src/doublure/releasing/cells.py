@@ -88,6 +88,7 @@ class DescribedColumn:
             KeyError, TypeError, ValueError: The entry has another form.
         """
         model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
+        texts = [str(text) for text in missing] if isinstance(missing, list) else []
         values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
         ends = None if bounds is None or model.listed else tuple(map(model.released_number, bounds))
         if ends is not None and len(ends) != 2:
@@ -101,7 +102,7 @@ class DescribedColumn:
             values=tuple(str(defused(value)) if safe else value for value in values),
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
-            tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
+            tokens=frozenset({"", *(each for text in texts for each in (text, str(defused(text)) if safe else text))}),
             defused=safe,
             nullable=bool(missing),
             numbering=None if pattern is None else RowNumbering(TextPattern(str(pattern)), entry["order"] is not None),
@@ -145,7 +146,11 @@ class DescribedColumn:
         respelt = self.spelling is not None and self.spelling.digits is not None
         if not (self.labelled or respelt) and series.dtype.kind in "iuf":
             single = series.dtype in (np.dtype(np.float32), pd.Float32Dtype())
-            return series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+            numbers = series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+            codes = [float(text) for text in self.tokens if is_plain_number(text)]
+            return np.where(np.isin(numbers, codes), np.nan, numbers) if codes else numbers
+        labels = pd.Series(series.to_numpy(dtype=object)).map(label, na_action="ignore")
+        missing = missing | labels.isin([text for text in self.tokens if text]).to_numpy()
         return self._read(series.to_numpy(dtype=object), missing)
 
     def _read(self, column: Cells, missing: Cells) -> Cells:

@@ -1,7 +1,7 @@
 """Checks of a bundle's files against its card and its data dictionary.
 
 ======================  ================================================================================================
-which files             those of the kind's forms, the dictionary, the page and noisy tables; no other, listed or not
+which files             those of the kind's forms, the dictionary, the page, descriptions for catalogues, noisy tables
 how many records        as many as the card says, in each file
 forms                   CSV, Parquet and NPZ of one table hold the same cells
 cells                   of the column's type, within its list or bounds, with its decimals, missing where one may be
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from doublure.errors import InputError, printable
+from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.cells import same
 from doublure.releasing.reading import (
     FORMS,
@@ -70,7 +71,7 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
                 "is not as doublure writes it: another reader may read something else in it", DICTIONARY
             )
         _check_dictionary(described, card)
-        data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY)}
+        data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY, *NAMES)}
         noisy = {name: data.pop(name) for name in list(data) if name.startswith(f"{FOLDER}/")}
         _check_noisy_tables(folder, noisy, described, about)
         check = CHECKS.get(described["kind"])
@@ -106,7 +107,7 @@ def _check_tables(
         raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
     related, rows = described.get("related", {}), dict[str, int]()
     for table in tables:
-        numbered = _NumberingCheck(table, related.get(table.name, {}), rows)
+        numbered = _NumberingCheck(table, related.get(table.name, {}), rows, described.get("unit") or {})
         names = [f"{table.name}{form}" for form in forms]
         for found in _side_by_side(folder, names, table, about):
             _check_columns(found, table, names[0])
@@ -148,13 +149,18 @@ class _NumberingCheck:
         table: The table whose rows come, batch by batch.
         told: The dictionary's entry about its keys.
         above: Earlier table -> its number of rows.
+        unit: The dictionary's entry about units of several rows in one table; empty without them.
     """
 
-    def __init__(self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int]) -> None:
+    def __init__(
+        self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int], unit: Mapping[str, Any]
+    ) -> None:
+        self._of_units, self._most = {unit.get("id"), *unit.get("per_unit", ())}, unit.get("max_records")
         self._keys = [each.name for each in table.columns if each.model.identifies]
         self._series, self._above = table.series, above
         self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
         self._rows, self._last, self._many, self._step = 0, 0.0, 0, -1.0
+        self._units: dict[str, tuple[float, int]] = {}
 
     @property
     def records(self) -> int:
@@ -173,6 +179,8 @@ class _NumberingCheck:
         for key in self._keys:
             if key == foreign:
                 self._check_foreign(batch[key], self._above[str(parent)], most, f"{name} {key}")
+            elif key in self._of_units:
+                self._check_repeated(key, batch[key], counted, f"{name} {key}")
             elif not np.array_equal(batch[key], counted):
                 raise ContentMismatch("is no number of its row", f"{name} {key}")
         if self._series is not None:
@@ -188,6 +196,19 @@ class _NumberingCheck:
         if most is not None and many.max() > most:
             raise ContentMismatch(f"hangs more than {most} rows on one", field)
         self._last, self._many = float(different[-1]), int(many[-1])
+
+    def _check_repeated(self, key: str, ids: Any, counted: Any, field: str) -> None:
+        """Go on with ids of units, each the number of its first row."""
+        last, many = self._units.get(key, (0.0, 0))
+        before = np.concatenate([[last], ids[:-1]])
+        begins = ids == counted
+        if not (begins | ((ids == before) & (before > 0))).all():
+            raise ContentMismatch("is neither the number of its row nor the id before", field)
+        places = np.arange(1, len(ids) + 1)
+        since = places - np.maximum.accumulate(np.where(begins, places, 1 - many))
+        if self._most is not None and since.max() >= self._most:
+            raise ContentMismatch(f"has more than {self._most} rows", field)
+        self._units[key] = float(ids[-1]), int(since[-1]) + 1
 
     def _check_steps(self, batch: Batch, name: str) -> None:
         series = np.concatenate([[self._last], batch[SERIES]])

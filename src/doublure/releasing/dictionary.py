@@ -20,6 +20,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         schema: Every fact known.
         spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
     """
+    sources = {name: ", ".join(rule.sources) for rule in schema.constraints for name in rule.derives}
     columns: list[dict[str, Any]] = []
     for name, column in schema.columns.items():
         values, bounds = [label(value) for value in column.shown_values], column.shown_bounds
@@ -33,7 +34,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "precision": column.decimals,
                 "missing": column.shown_missing,
                 "roles": list(column.roles),
-                "derived_from": schema.derived.get(name),
+                "derived_from": sources.get(name),
             }
         )
         columns[-1] |= {} if column.origin is None else {"origin": column.origin, **column.told}
@@ -41,7 +42,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
-    described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    described = {"version": VERSION, "kind": schema.file_kind, "columns": columns, "constraints": constraints}
     if schema.written is not None and schema.written.text_form:
         described["text"] = schema.written.text_form
     if spreadsheet_safe:

@@ -90,7 +90,7 @@ class Bundle:
 
     Example:
         >>> bundle
-        Bundle('bundle', 5 files: (ε=1, δ=1e-05)-differentially private ...)
+        Bundle('bundle', 8 files: (ε=1, δ=1e-05)-differentially private ...)
         >>> bundle.card["title"], bundle.page.name
         ('Synthetic people', 'card.html')
     """

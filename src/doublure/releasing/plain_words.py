@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.guarantee import CHOICE_OF_KIND, figure, odds_factor
+from doublure.guarantee import CHOICE_OF_KIND, OF_RECORDS, figure, odds_factor
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 
@@ -75,7 +75,7 @@ def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
     unit = _unit(guarantee)
     return [
         *_coin(guarantee, unit),
-        f"Take all records of any one {unit} out of the private data, or put them in: the probability of any "
+        f"{_taken(guarantee, unit)}: the probability of any "
         f"result changes by at most a factor of {_factor(guarantee.get('epsilon'))}"
         f"{_slack(guarantee.get('delta'))}.",
         f"This holds for every {unit}, whatever a reader already knows.",
@@ -125,6 +125,17 @@ def _unit(guarantee: Mapping[str, Any]) -> str:
     return guarantee.get("unit") or "unit"
 
 
+def _of_records(guarantee: Mapping[str, Any]) -> bool:
+    """Return whether single records are protected, and not people."""
+    return OF_RECORDS in (guarantee.get("excluded") or ())
+
+
+def _taken(guarantee: Mapping[str, Any], unit: str) -> str:
+    if _of_records(guarantee):
+        return f"Take any one {unit} out of the private data, or put it in"
+    return f"Take all records of any one {unit} out of the private data, or put them in"
+
+
 def _synthetic(records: str) -> str:
     return f"The {records} are synthetic. One of them may resemble a real one by chance."
 
@@ -140,8 +151,11 @@ def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
         return []
     right = (1 + min(1.0, delta) * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
     often = math.ceil(1000 * min(1.0, right)) / 10
+    which = f"the records of one {unit} are used at all; they could be yours"
+    if _of_records(guarantee):
+        which = f"one {unit} is used at all; it could be yours"
     bet = (
-        f"Suppose that a coin decides whether the records of one {unit} are used at all; they could be yours. Whoever "
+        f"Suppose that a coin decides whether {which}. Whoever "
         f"then guesses from this release, whatever else they know, is right in"
     )
     if often >= _CERTAIN:

@@ -25,6 +25,8 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
 from doublure.ledger.shapes import NONCE
 from doublure.releasing.card import draw_page, draws_the_same
+from doublure.releasing.catalogue_names import NAMES
+from doublure.releasing.catalogues.registry import render
 from doublure.releasing.checking import PAGE, check_contents
 from doublure.releasing.reading import ContentMismatch
 from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, recompute_epsilon
@@ -71,7 +73,7 @@ def verify(
     Example:
         >>> found = db.verify("bundle", ledger="people.ledger")
         >>> found["files"], found["epsilon"], found["origin"]
-        (4, 1.0, 'its entry is in the ledger')
+        (7, 1.0, 'its entry is in the ledger')
     """
     folder = Path(bundle)
     card, content = _read_card(folder)
@@ -86,6 +88,7 @@ def verify(
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
     described = _checked_contents(folder, card, guarantee)
     page = _checked_page(folder, card, described, record, signature)
+    _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
         raise refusal("is not as doublure writes it: another reader may read something else in it", CARD)
     fingerprint = hashlib.sha256(content).hexdigest()
@@ -300,11 +303,45 @@ def _checked_page(
             raise refusal("cannot be drawn again from the card", PAGE) from None
     if not former:
         raise refusal("is not the page that the card gives", PAGE)
-    made = printable(str(card.get("doublure_version")))
-    raise GateFailed(
-        f"was drawn by doublure {made}, which this doublure {__version__} cannot draw again, and nothing else vouches "
-        "for it",
-        field=PAGE,
+    raise _unvouched(card, PAGE, "drawn", "draw", recorded)
+
+
+def _check_catalogues(
+    folder: Path,
+    card: Mapping[str, Any],
+    described: Mapping[str, Any],
+    recorded: Mapping[str, str] | None,
+    signature: ValidSignature | None,
+) -> None:
+    """Check the descriptions for catalogues: by their hashes in the ledger, a signature, or writing them again.
+
+    A bundle of an earlier version has none.
+    """
+    if signature is not None and signature.known:
+        return
+    for name in (name for name in NAMES if any(entry["path"] == name for entry in card["files"])):
+        if recorded is not None and name in recorded:
+            continue
+        try:
+            same = render(name, card, described) == (folder / name).read_bytes()
+        except (LookupError, TypeError, ValueError, AttributeError):
+            same = False
+        if same:
+            continue
+        if card.get("doublure_version") == __version__:
+            raise refusal("is not what the card gives", name)
+        raise _unvouched(card, name, "written", "write", recorded)
+
+
+def _unvouched(
+    card: Mapping[str, Any], name: str, made: str, make: str, recorded: Mapping[str, str] | None
+) -> GateFailed:
+    """Return the refusal of a file that another version made and that nothing vouches for."""
+    version = printable(str(card.get("doublure_version")))
+    return GateFailed(
+        f"was {made} by doublure {version}, which this doublure {__version__} cannot {make} again, and nothing else "
+        "vouches for it",
+        field=name,
         remedy="verify with the doublure that made it, or ask for a new release"
         if recorded is not None
         else "give the ledger (--ledger) or the publisher's key (--key), or ask for a new release",

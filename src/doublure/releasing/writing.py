@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex
@@ -22,6 +22,7 @@ from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.series import SeriesSchema
+from doublure.schema.visits import VisitsSchema
 from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, staged_folder
@@ -60,9 +61,9 @@ def write_sample(
 
     Args:
         syn: A fitted synthesizer.
-        path: ``.csv`` or ``.parquet`` for a table, or a folder of parts, which has no ending; ``.npz``, ``.png`` (a
-            contact sheet) or a folder for images; ``.npz``, ``.csv`` or ``.parquet`` for series; a folder for related
-            tables, a CSV file each.
+        path: ``.csv``, ``.parquet``, ``.xlsx``, ``.jsonl`` or ``.feather`` for a table, or a folder of parts, which has
+            no ending; ``.npz``, ``.png`` (a contact sheet) or a folder for images; ``.npz``, or as a table, for series;
+            a folder for related tables, a CSV file each.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
@@ -228,16 +229,25 @@ def _write_related(
     return _split_related(chunks, path, schema, "csv", safe, about)[f"{schema.root}.csv"]
 
 
+def _described_visits(schema: VisitsSchema) -> dict[str, Any]:
+    """Return the id that names units, and what stays the same within one."""
+    unit = schema.unit
+    described = {"name": unit.name, "id": unit.id, "per_unit": list(unit.per_unit), "max_records": unit.max_records}
+    return {"unit": described | ({} if unit.order is None else {"order": unit.order})}
+
+
+_ROWS = Writer(
+    forms=("csv", "parquet"),
+    in_parts=True,
+    check=lambda path, n, safe: tables.check_ending(path),
+    write=lambda rows, path, schema, n, safe, about: tables.write_table(
+        rows, path, schema, spreadsheet_safe=safe, metadata=about
+    ),
+)
 WRITERS = ByKind(
     "writer",
-    table=Writer(
-        forms=("csv", "parquet"),
-        in_parts=True,
-        check=lambda path, n, safe: tables.check_ending(path),
-        write=lambda rows, path, schema, n, safe, about: tables.write_table(
-            rows, path, schema, spreadsheet_safe=safe, metadata=about
-        ),
-    ),
+    table=_ROWS,
+    visits=replace(_ROWS, described=_described_visits),
     images=Writer(
         forms=("npz",),
         check=_check_images,

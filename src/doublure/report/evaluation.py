@@ -23,7 +23,7 @@ from doublure.report import page, tables, tiles
 from doublure.report.audit import attacks_context
 from doublure.report.cells import make_card, make_cell, make_cells
 from doublure.report.files import PageResult
-from doublure.results import InternalReport, Verdict
+from doublure.results import InternalReport, MeanInterval, Verdict
 from doublure.schema.kinds import ByKind
 from doublure.support import views
 
@@ -87,6 +87,7 @@ class Report(InternalReport, PageResult):
         expected_loss_skipped: The reason where there is none.
         attacks: A search for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: The reason where there are none.
+        means: Intervals of the means of numbers, by the noisy tables; in the JSON where there are some.
         measured: The evaluation of the kind of data.
 
     Example:
@@ -100,6 +101,7 @@ class Report(InternalReport, PageResult):
     expected_loss_skipped: str | None = None
     attacks: tuple[AttackResult, ...] = ()
     attacks_skipped: str | None = None
+    means: tuple[MeanInterval, ...] = ()
     measured: SerializeAsAny[Evaluation]
 
     @model_validator(mode="before")
@@ -114,7 +116,8 @@ class Report(InternalReport, PageResult):
 
     @model_serializer(mode="wrap")
     def _under_kind(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {self.measured.kind if key == "measured" else key: value for key, value in written(self).items()}
+        found = {self.measured.kind if key == "measured" else key: value for key, value in written(self).items()}
+        return found if self.means else {key: value for key, value in found.items() if key != "means"}
 
     if not TYPE_CHECKING:
 
@@ -313,6 +316,7 @@ def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
         "notes": found.notes,
         "seed": found.seed,
         "versions": found.versions,
+        "means": report.means,
         **content.more,
     }
 

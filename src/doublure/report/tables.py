@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, get_args
 
 from markupsafe import Markup
@@ -15,6 +16,7 @@ from doublure.measures.tables.overall import ScorePart
 from doublure.measures.tables.summaries import NumberSummary, Statistic, round_figure
 from doublure.measures.tables.utility import ClassBalance, TableClassifierScores
 from doublure.measures.tables.verdict import name_others
+from doublure.measures.tables.weighted import RealAndSynthetic, WeightedFigure
 from doublure.report.cells import ScoreCell, make_cell, make_cells
 from doublure.results import percent, points
 
@@ -36,6 +38,7 @@ def table_context(table: TableEvaluation) -> dict[str, Any]:
         "overall": _overall(table),
         "special": _special(table),
         "summaries": _summaries(table),
+        "weighted": _weighted(table),
         "rules": _rules(table),
         "regression": _regression(table),
         "figures": [(score, make_cell(score)) for score in table.scores],
@@ -145,6 +148,41 @@ def _summaries(table: TableEvaluation) -> dict[str, Any]:
         "off": sum(any(entry.off for entry in entries) for entries in by_column.values()),
         "columns": len(by_column),
     }
+
+
+def _weighted(table: TableEvaluation) -> dict[str, Any] | None:
+    if (found := table.weighted) is None:
+        return None
+    listed = found.figures[:_MOST_SUMMARISED]
+    return {
+        "column": found.column,
+        "size": _both(found.total, _total),
+        "rows": [
+            {
+                "column": each.column,
+                "label": each.label,
+                "figures": [
+                    _both(each.unweighted, partial(_mean, each)),
+                    _both(each.weighted, partial(_mean, each)),
+                    _both(each.total, _total),
+                ],
+            }
+            for each in listed
+        ],
+        "left_out": len(found.figures) - len(listed),
+    }
+
+
+def _both(figure: RealAndSynthetic, shown: Callable[[float], str]) -> dict[str, str]:
+    return {"value": shown(figure.value), "real": shown(figure.real)}
+
+
+def _total(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _mean(figure: WeightedFigure, value: float) -> str:
+    return percent(value) if figure.label is not None else round_figure(value, figure.kind)
 
 
 def _rules(table: TableEvaluation) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doublure.data.opening import Given, open_data
+from doublure.data.tables.on_disk import refuse_read_whole
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
@@ -44,6 +45,7 @@ from doublure.ledger.request import plan_charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
+from doublure.planning.planner import refuse_open_unit
 from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
@@ -132,6 +134,7 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     if not resume:  # the reserved plan is compared with the folder's and the ledger's: it was paid for as it is
         _refuse_forged(plan)
+        refuse_open_unit(plan.schema)
     chosen, most = methods.method(plan.method), parse_bytes(memory)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
@@ -170,6 +173,8 @@ def fit(
         data = stack.enter_context(place_data(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
+        if placement is not RecordPlacement.HELD and engine == LOCAL:
+            refuse_read_whole(source)
         if resume:
             run = FitRun.resume(folder, plan, book, ranks)
         else:

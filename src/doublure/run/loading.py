@@ -45,7 +45,7 @@ def read_synthesizer(folder: RunFolder) -> Synthesizer:
             remedy="the run folder was edited",
         )
     tensors = folder.load_weights(schema, plan)
-    generator = weights.load_generator(tensors, schema, plan, folder.path / weights.FILE)
+    generator, schema = weights.load_generator(tensors, schema, plan, folder.path / weights.FILE)
     facts = {key: value for key, value in run.items() if key not in ("version", "status")}
     return Synthesizer(
         schema=schema,

@@ -83,7 +83,7 @@ def read(folder: Path) -> Synthesizer:
     card, schema, plan, guarantee = _vouched_for(folder)
     path = folder / weights.FILE
     tensors = weights.read(path, schema, plan, guarantee)
-    generator = weights.load_generator(tensors, schema, plan, path)
+    generator, schema = weights.load_generator(tensors, schema, plan, path)
     facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
     return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
 
@@ -115,7 +115,8 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
         raise _broken("does not hold together", folder)
     if (fault := known_fault(made, written)) is not None:
         raise RunFolderError(fault, field=folder, remedy=REMEDY)
-    plan, guarantee = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
+    plan, said = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
+    guarantee = said.without(schema.assumed)
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
     return card, schema, plan, guarantee

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from doublure.data.records import handed_out, joined, taken, with_made
+from doublure.data.records import count_rows, filling, handed_out, joined, taken, with_made
 from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -20,7 +20,7 @@ from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import ConditionalSampler, refuse_endless
+from doublure.run.drawing import MOST_DRAWN, ConditionalSampler, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -109,7 +109,8 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the sampling for users of the records, a line each."""
-        return (*unshared_conditions(methods.method(self.plan.method), self.schema), *self.schema.origins)
+        said = (*unshared_conditions(methods.method(self.plan.method), self.schema), *self.schema.origins)
+        return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property
     def default_n(self) -> int:
@@ -323,8 +324,9 @@ class Synthesizer:
                 for group, count in enumerate(wanted.counts(done, size))
                 for frame, _ in self._of_group(count, drawings[group], (seed, number, group), chunk_rows)
             ]
-            order = np.random.default_rng([seed, number]).permutation(size)
-            yield with_made(taken(joined(parts), order), self.schema, done, seed)
+            whole = joined(parts)
+            order = np.random.default_rng([seed, number]).permutation(len(whole))
+            yield with_made(taken(whole, order), self.schema, done, seed)
             done, number = done + size, number + 1
 
     def _of_group(
@@ -342,21 +344,28 @@ class Synthesizer:
                 size = max(_FIRST_LOOK, size)
             size = min(chunk_rows, size)
             frame = given.fitting(self._draw(size, drawing, np.random.default_rng([*entropy, number])))
-            drawn, found = drawn + size, found + len(frame)
-            frame = taken(frame, slice(n - done))
-            if not given.sure and done + len(frame) < n:
+            drawn, found = drawn + size, found + count_rows(frame)
+            frame = filling(frame, min(chunk_rows, n - done))
+            if not given.sure and done + count_rows(frame) < n:
                 refuse_endless(given, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
                 yield frame, done
-                done += len(frame)
+                done += count_rows(frame)
 
     def _drawing(self, given: asking.Conditions) -> ConditionalSampler:
         width = methods.method(self.plan.method).sample_noise(self.plan.settings)
         return ConditionalSampler(self.generator, self._encoder, width, given)
 
     def _draw(self, size: int, drawing: ConditionalSampler, rng: np.random.Generator) -> Any:
-        return drawing.records(size, rng)
+        """Return records of ``size`` rows; of units with several rows so many that they have as many or more."""
+        most = self._encoder.most_rows
+        parts = [drawing.records(math.ceil(size / most), rng)]
+        units, rows = len(parts[0]), count_rows(parts[0])
+        while rows < size and units < MOST_DRAWN:
+            parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
+            units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
+        return parts[0] if len(parts) == 1 else joined(parts)
 
 
 def require_count(n: SupportsIndex) -> int:

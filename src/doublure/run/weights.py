@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,13 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     return state
 
 
-def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
-    """Put weights into a generator of the shape that the plan gives.
+def load_generator(
+    state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path
+) -> tuple[AnyGenerator, ResolvedSchema]:
+    """Put weights into a generator of the shape that the plan gives, and return the schema that it is of.
+
+    Before declared texts of missing were kinds of their own, a generator had one state for all of them. Such weights
+    are read with a schema in which they are one kind.
 
     Args:
         state: As :func:`read` returns them.
@@ -60,13 +66,21 @@ def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
         MissingExtra: It is a network, and torch is not installed.
     """
     method = methods.method(plan.method)
-    with torch_for(f"method {method.name}"):
-        generator = method.build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
-    try:
-        load_state(generator, state)
-    except RuntimeError:
-        raise damaged_file(path) from None
-    return generator.eval()
+    for each in _readings(schema):
+        with torch_for(f"method {method.name}"):
+            generator = method.build(encoder_for(each, plan.settings.encoding), plan.settings, seed=0)
+        try:
+            load_state(generator, state)
+        except RuntimeError:
+            continue
+        return generator.eval(), each
+    raise damaged_file(path)
+
+
+def _readings(schema: ResolvedSchema) -> Iterator[ResolvedSchema]:
+    yield schema
+    if schema.only_columns and any(column.missing_states > 1 for column in schema.columns.values()):
+        yield schema.model_copy(update={"columns": {name: each.of_one_kind() for name, each in schema.columns.items()}})
 
 
 def read_plan(written: dict[str, Any], made: object, field: Path) -> Plan:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from typing_extensions import override
 
 from doublure._version import __version__
+from doublure.data.records import refuse_repeated
 from doublure.data.tables.on_disk import refuse_too_few
 from doublure.data.tables.source import TableSource
 from doublure.data.tables.unit_bounds import fresh_keys
@@ -112,11 +113,11 @@ class WorkerRecords(RemoteSource):
         if not self._schema.questions and self._schema.unit.id is None:
             return
         whole = self._workers.each(tasks.read, self._pieces)
-        self._refuse_too_few(self._workers.results(self._workers.each(tasks.count_records, whole)))
+        read = self._refuse_too_few(self._workers.results(self._workers.each(tasks.count_records, whole)))
         shares, most = self._bounded(whole)
         self._cells = self._workers.each(tasks.keep_used, whole, shares, [most] * len(whole))
         self._facts = PartitionFacts(0, most)
-        self._hear(self._cells)
+        refuse_repeated(self._schema, repeated=sum(each.records for each in self._hear(self._cells)) < read)
 
     @override
     def facts(self) -> Partitions[FactRecords]:
@@ -182,8 +183,11 @@ class WorkerRecords(RemoteSource):
         self._digests = [each.digest for each in known]
         return known
 
-    def _refuse_too_few(self, known: Iterator[tasks.PartitionSummary]) -> None:
-        refuse_too_few(sum(each.records for each in known), self._source, self._at_least)
+    def _refuse_too_few(self, known: Iterator[tasks.PartitionSummary]) -> int:
+        """Return the number of records, once it is not too small. Private."""
+        read = sum(each.records for each in known)
+        refuse_too_few(read, self._source, self._at_least)
+        return read
 
     def __repr__(self) -> str:
         return "WorkerRecords(private)"

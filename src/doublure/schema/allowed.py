@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
+from doublure.schema.missing_states import hole_states
 from doublure.schema.scalars import Value
 
 if TYPE_CHECKING:
@@ -43,13 +44,15 @@ class Allowed:
     Attributes:
         values: Single ones.
         span: All from the first to the second, both included.
-        missing: Whether an empty cell is one.
+        missing: Whether a missing cell is one.
+        states: The states of missing cells that are among them; all where there are none.
         slack: How far from a value a number still counts as it.
     """
 
     values: tuple[float, ...] = ()
     span: tuple[float, float] | None = None
     missing: bool = False
+    states: tuple[int, ...] = ()
     slack: float = 0.0
 
     @classmethod
@@ -57,17 +60,21 @@ class Allowed:
         """Return a column type's answer in plain numbers, as whole private columns are compared with it."""
         span = None if answer.span is None else (float(answer.span[0]), float(answer.span[1]))
         values = tuple(float(value) for value in answer.values)
-        return cls(values=values, span=span, missing=bool(answer.missing), slack=float(answer.slack))
+        states = tuple(int(state) for state in answer.states)
+        return cls(values=values, span=span, missing=bool(answer.missing), states=states, slack=float(answer.slack))
 
     def has(self, numbers: Any) -> Any:
         """Return ``(N,)``: which numbers are among them, NaN for an empty cell; of one float, whether it is."""
         if isinstance(numbers, float):
             within = self.span is not None and self.span[0] - self.slack <= numbers <= self.span[1] + self.slack
             near = within or any(abs(numbers - value) <= self.slack for value in self.values)
-            return self.missing if math.isnan(numbers) else near
+            wanted = not self.states or hole_states(numbers) in self.states
+            return self.missing and wanted if math.isnan(numbers) else near
         import numpy as np
 
         found = np.isnan(numbers) & self.missing
+        if self.states:
+            found &= np.isin(hole_states(numbers), self.states)
         if self.span is not None:
             found |= (self.span[0] - self.slack <= numbers) & (numbers <= self.span[1] + self.slack)
         if self.values:

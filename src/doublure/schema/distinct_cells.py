@@ -37,9 +37,10 @@ def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
     """Return each cell's place in the list of distinct cells, -1 for missing, and that list.
 
     Objects are compared within a type of :data:`_ALIKE`; others are not compared at all, and each stands for itself.
+    A category that no cell has is no cell.
     """
     if isinstance(raw.dtype, pd.CategoricalDtype):
-        return raw.cat.codes.to_numpy().astype(np.int64), _listed(raw.cat.categories)
+        return _of_categories(raw.cat.codes.to_numpy().astype(np.int64), raw.cat.categories)
     cells = raw.to_numpy() if raw.dtype == object else np.empty(0, dtype=object)
     if len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE:  # most columns
         places, index = pd.factorize(raw, use_na_sentinel=True)
@@ -59,6 +60,17 @@ def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
         codes[rows] = places + len(uniques)
         uniques += list(found)
     return codes, uniques
+
+
+def _of_categories(
+    codes: np.ndarray[Any, np.dtype[np.int64]], categories: pd.Index[Any]
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
+    """Return the places of cells among the categories that some cell has, -1 for missing, and these categories."""
+    used = np.bincount(codes + 1, minlength=len(categories) + 1)[1:] > 0
+    if used.all():
+        return codes, _listed(categories)
+    places = np.append(np.cumsum(used) - 1, -1)  # of a missing cell, whose code is -1, the last
+    return places[codes], _listed(categories[used])
 
 
 def _listed(index: pd.Index[Any]) -> list[object]:

@@ -82,6 +82,8 @@ class LabelColumn(CategoryColumn):
 class ImageSchema(Schema):
     """The public facts of a set of images."""
 
+    record: ClassVar[str] = "image"
+
     kind: Literal["images"]
     unit: Unit = Unit(name="image")
     images: Pictures = Pictures()

@@ -13,9 +13,10 @@ from typing import TypeVar
 from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema, ResolvedImageSchema
 from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
-from doublure.schema.schema import MODELS, ResolvedSchema, Schema
+from doublure.schema.schema import MODELS, SPLIT, ResolvedSchema, Schema
 from doublure.schema.series import ResolvedSeriesSchema, SeriesSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.schema.visits import ResolvedVisitsSchema, VisitsSchema
 
 T = TypeVar("T")
 
@@ -26,18 +27,24 @@ class ByKind(dict[str, T]):
     Args:
         part: What it is, for the refusal of a kind that has none.
         known: Of the kinds of this package.
+
+    Attributes:
+        unlisted: Of kinds that no file names by themselves, and no list shows.
     """
 
     def __init__(self, part: str, **known: T) -> None:
         super().__init__(known)
         self.part = part
+        self.unlisted: dict[str, T] = {}
 
     def __missing__(self, kind: str) -> T:
-        """Refuse a kind that has no such part.
+        """Return the part of a kind that is not listed; refuse one that has none.
 
         Raises:
             SettingError: Naming both.
         """
+        if kind in self.unlisted:
+            return self.unlisted[kind]
         raise SettingError(f"is of kind {kind}, which has no {self.part}", field="data", remedy="see docs/extending.md")
 
 
@@ -54,6 +61,7 @@ class Kind:
         least: What the baseline is called: records whose parts are drawn independently.
         limits: What a card says first of synthetic records.
         chunk: How many records are drawn at once.
+        fitted: What a method has to take, in words; its records if None.
     """
 
     name: str
@@ -64,6 +72,7 @@ class Kind:
     least: str
     limits: tuple[str, ...]
     chunk: int
+    fitted: str | None = None
 
     @property
     def called(self) -> str:
@@ -140,5 +149,23 @@ RELATIONAL = Kind(
     ),
     chunk=10_000,
 )
+VISITS = Kind(
+    name=SPLIT,
+    schema=VisitsSchema,
+    resolved=ResolvedVisitsSchema,
+    records="rows",
+    lines="rows",
+    least=TABLES.least,
+    limits=(
+        "Every row is synthetic, and so is every id; one may still equal a real one.",
+        "Rows of one id belong together, as real ones do; of each unit at most max_records rows were used.",
+        "A unit's rows follow one another by pairs of successive rows; what only longer histories show is not there.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    chunk=20_000,
+    fitted="rows that belong together (unit.per_unit)",
+)
 for _kind in (TABLES, IMAGES, SERIES, RELATIONAL):
     register(_kind)
+KINDS.unlisted[SPLIT] = VISITS
+MODELS[SPLIT] = (VisitsSchema, ResolvedVisitsSchema)

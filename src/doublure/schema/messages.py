@@ -23,9 +23,10 @@ _FORMS = {
     "missing": 'must be true, false, a list of texts such as ["?"], {learn: epsilon} or undeclared',
     "values": "must be a list of texts, numbers, true or false, {file: codes.csv}, {learn: epsilon} or undeclared",
     "shares": "must give every value its share, as in {a: 0.3, b: 0.7}, or be {learn: epsilon}",
-    "roles": "must be a list of target and condition, such as [target]",
+    "roles": "must be a list of target, condition and weight, such as [target]",
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
-    "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
+    "unit": "must be {name: text, id: a column, null or none, max_records: a whole number, per_unit: [columns], "
+    "order: a column}",
     "federated": "must be {max_silos: a whole number of at least 1, need: how many owners have to be ready}",
     "release": "must be {title, description, licence, citation, contact: texts, links: [https://…]}, or some of them",
     "max_silos": "must be a whole number of at least 1",

@@ -67,9 +67,9 @@ def within_table(rules: Sequence[Rule], table: str) -> tuple[Rule, ...]:
     )
 
 
-def across_tables(rules: Sequence[Rule]) -> tuple[tuple[str, str], ...]:
+def across_tables(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, str], ...]:
     """Return the pairs ``(low, high)`` of columns of two tables of which the first is at most the second."""
-    return tuple((low, high) for low, high in compared_pairs(rules) if table_of(low) != table_of(high))
+    return tuple((low, high) for low, high in compared_pairs(rules, columns) if table_of(low) != table_of(high))
 
 
 def sums(rules: Sequence[Rule]) -> dict[str, str]:
@@ -115,6 +115,8 @@ def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
     for name in rule.names:
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
+        if not columns[name].alike(columns[rule.names[0]]):
+            raise ValueError(f"{printable(name)} is compared across tables with another type; use one type for both")
 
 
 def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable], root: str) -> None:

@@ -57,6 +57,9 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
         check_name(column)
     if len(table.unmodelled) == len(table.columns):
         raise ValueError(f"{shown} has only ids or others that are not learned; describe at least one to learn")
+    for own, described in table.columns.items():
+        if "weight" in described.roles:
+            raise ValueError(f"{printable(own)} of {shown} is a weight; only one table by itself has one")
     if table.parent is None:
         if table.key is None:
             raise ValueError(f"{shown} is the root, and its rows are the units; name its key")

@@ -42,7 +42,7 @@ class RelationalSchema(TextForm, Schema):
     def _consistent(self) -> Self:
         if not 2 <= len(self.tables) <= MOST_TABLES:
             raise ValueError(f"tables must be 2 to {MOST_TABLES}; of one table, write kind: table")
-        if self.unit.id is not None or self.unit.max_records != 1:
+        if self.unit.id is not None or self.unit.max_records != 1 or self.unit.each_record:
             raise ValueError("unit is a row of the root with all that hangs on it; give unit its name alone")
         roots = [name for name, table in self.tables.items() if table.parent is None]
         if len(roots) != 1:
@@ -55,6 +55,12 @@ class RelationalSchema(TextForm, Schema):
         for name in self.tables:
             self.table(name)
         return self
+
+    @property
+    @override
+    def assumed(self) -> tuple[str, ...]:
+        key = printable(f"{self.root}.{self.tables[self.root].key}")
+        return (f"{key} names each {self.unit.name} the same way in every table",)
 
     # -- tables --------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def agree(
 
 def _meet(columns: Mapping[str, Column], constraints: Sequence[Rule], answers: dict[str, Any]) -> None:
     """Raise learned upper bounds, else lower learned lower bounds, until every ordered pair has a common range."""
-    chains = order_columns(constraints)
+    chains = order_columns(constraints, columns)
     bounds = {name: answers.get(f"columns.{name}.bounds", columns[name].fact("bounds")) for name, _ in chains}
     under: dict[str, list[str]] = {}
     for name, below in chains:

@@ -17,41 +17,24 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
-from doublure.schema.columns import Column, Value, label
+from doublure.schema.columns import Column, Role, Value, label
+from doublure.schema.columns.missing_kinds import STYLES
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
+from doublure.schema.rule_patterns import with_patterns
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
+from doublure.schema.unit import UNIT_ID, Unit, people_in
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
-
-
-class Unit(Frozen):
-    """The unit of privacy, which the guarantee protects.
-
-    ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
-    are used (the first ones in file order; of series, ones drawn at random).
-    """
-
-    name: StrictStr = Field(default="person", min_length=1)
-    id: StrictStr | None = None
-    max_records: Positive = 1
-
-    @model_validator(mode="after")
-    def _several_need_an_id(self) -> Unit:
-        if self.max_records > 1 and self.id is None:
-            raise ValueError("max_records above 1 needs an id; name the column that identifies units")
-        if printable(self.name) != self.name:
-            raise ValueError("name is long or has invisible characters; write one word, such as person")
-        return self
 
 
 class Federated(Frozen):
@@ -105,6 +88,8 @@ class Schema(Frozen):
     """Whether a record is its columns and nothing beside."""
     asked_by_cells: ClassVar[bool] = False
     """Whether a sample may be asked for any column, by what its cells are."""
+    record: ClassVar[str] = "record"
+    """The word for one record."""
     one_record: ClassVar[bool] = False
     """Whether a unit is always one record, so that no column has to tell units apart."""
 
@@ -119,6 +104,12 @@ class Schema(Frozen):
     )
     federated: Federated | None = None
     release: ReleaseWords | None = Field(default=None, description="what the cards of its releases say")
+
+    @model_validator(mode="after")
+    def _split_by_tables_alone(self) -> Self:
+        if self.unit.per_unit and self.kind != SPLIT:
+            raise ValueError("per_unit is for kind: table; of related tables, write what stays the same into the root")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -181,10 +172,11 @@ class Schema(Frozen):
         """Build a schema from what YAML or JSON holds."""
         if not isinstance(data, dict):
             raise SchemaError("is not a mapping of keys", field=name, remedy="begin with doublure: 1 and kind: table")
+        data = _with_kind(data)
         model = cls._model(data.get("kind"))
         model._check_keys(data)
         try:
-            return model.model_validate(with_defaults(data))
+            return model.model_validate(with_patterns(with_defaults(data)))
         except ValidationError as error:
             raise one_line(error) from None
 
@@ -200,11 +192,12 @@ class Schema(Frozen):
         """Return a schema as one of this class, for code that serves no other.
 
         Args:
-            schema: Of whatever kind, or none at all.
+            schema: Of whatever kind, or none at all; one of visits is also one of related tables.
             otherwise: What is raised where it is of another; a TypeError if not given.
         """
-        if isinstance(schema, cls):
-            return schema
+        for view in (schema, getattr(schema, "related", None)):
+            if isinstance(view, cls):
+                return view
         raise otherwise or TypeError(f"{cls.__name__} is needed, and {type(schema).__name__} was given")
 
     @classmethod
@@ -219,7 +212,7 @@ class Schema(Frozen):
             >>> db.Schema.json_schema()["$schema"]
             'https://json-schema.org/draft/2020-12/schema'
         """
-        models: Any = reduce(or_, (model for model, _ in MODELS.values()))
+        models: Any = reduce(or_, (model for kind, (model, _) in MODELS.items() if kind != SPLIT))
         found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
         _as_files_say(found["$defs"])
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(found)}
@@ -231,7 +224,7 @@ class Schema(Frozen):
             del data["misfit"]
         if self.release is not None:
             data["release"] = self.release.model_dump(mode="json", exclude_defaults=True)
-        data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
+        data["unit"] = self.unit.model_dump(mode="json")
         return data
 
     def to_yaml(self) -> str:
@@ -271,7 +264,7 @@ class Schema(Frozen):
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def with_role(self, role: Literal["target", "condition"]) -> tuple[str, ...]:
+    def with_role(self, role: Role) -> tuple[str, ...]:
         """Return the names of the columns that have this role, in file order.
 
         Example:
@@ -317,7 +310,30 @@ class Schema(Frozen):
             >>> db.draft("people.csv").undeclared
             ('units', 'columns.age.missing', ...)
         """
-        return tuple(path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
+        open_facts = (path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
+        return (*((UNIT_ID,) if self.open_ids else ()), *open_facts)
+
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        """The columns that are ids where nothing says whose: those named as people's first."""
+        unit = self.unit
+        if self.one_record or unit.id is not None or unit.each_record:
+            return ()
+        ids = [name for name, column in self.columns.items() if column.identifies]
+        return tuple(sorted(ids, key=lambda name: people_in(name) is None))
+
+    @property
+    def one_each(self) -> bool:
+        """Whether data in which a unit has more than one record does not fit, and is refused."""
+        return self.misfit == "refuse" and self.unit.id is not None and self.unit.max_records == 1
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """Assumptions of a claim about units, where no column names them."""
+        unit = self.unit
+        if unit.id is not None or unit.each_record or unit.name == self.record:
+            return ()
+        return (f"no {unit.name} has more than one {self.record}",)
 
     def _facts(self) -> Iterator[tuple[str, str, str | None, object]]:
         yield "units", "units", None, self.units
@@ -387,6 +403,26 @@ class Schema(Frozen):
         return self.unit.max_records * self.max_silos
 
     @property
+    def used_records(self) -> int:
+        """The most records of a unit that are used, as a claim says it: rows, also where a unit is drawn as a whole."""
+        return self.most_records
+
+    @property
+    def flat(self) -> Schema:
+        """The schema by which records are evaluated and attacked: of a table each row by itself."""
+        return self
+
+    @property
+    def file_kind(self) -> str:
+        """The kind by the name that its files give it."""
+        return self.kind
+
+    @property
+    def row_note(self) -> str | None:
+        """A line about samples in which no unit has several records; None where units have, or are single records."""
+        return None
+
+    @property
     def public_units(self) -> int:
         """The public number of units: declared, or the order of magnitude given for learning it.
 
@@ -440,13 +476,23 @@ class ResolvedSchema(Schema):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         open_facts = [question.path for question in self.questions] + list(self.undeclared)
-        if open_facts:
+        if open_facts := [path for path in open_facts if path != UNIT_ID]:  # runs of 0.2.0 were not asked whose it is
             raise ValueError(f"{printable(open_facts[0])} is not known yet; declare it, or let fit learn it")
         return self
 
 
+SPLIT = "visits"
+"""The kind of a table whose unit has ``per_unit`` (:mod:`doublure.schema.visits`). Files call it a table."""
 MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
 """Kind of data -> the models that read it, open facts allowed or not; :mod:`doublure.schema.kinds` fills it."""
+
+
+def _with_kind(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a file's plain data with the kind that reads it."""
+    unit = data.get("unit")
+    if data.get("kind") == "table" and isinstance(unit, Mapping) and unit.get("per_unit"):
+        return {**data, "kind": SPLIT}
+    return {**data, "kind": f"{SPLIT}?"} if data.get("kind") == SPLIT else data
 
 
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
@@ -456,10 +502,17 @@ def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
 
 
 def _as_files_say(definitions: dict[str, Any]) -> None:
-    """Add what a file may say and no model holds: defaults, and values that stand in a file beside it."""
+    """Add what a file may say and no model holds: defaults, styles, groups, and values in a file beside it."""
+    style = {"type": "object", "properties": {"style": {"enum": list(STYLES)}}, "required": ["style"]}
+    for model in definitions.values():
+        if "missing" in (own := model.get("properties", {})):
+            own["missing"] = {"anyOf": [own["missing"], {**style, "additionalProperties": False}]}
     missing = next(model["properties"]["missing"] for name, model in definitions.items() if name == "IntegerColumn")
+    groups = {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "minItems": 1}}
     for model in definitions.values():
         own = model.get("properties", {})
+        if "kind" in own and "columns" in own:
+            own["missing_together"] = groups
         if "kind" in own and {"columns", "channels", "tables"} & set(own):
             own["defaults"] = {"type": "object", "properties": {"missing": missing}, "additionalProperties": False}
         if "values" in own and "missing" in own:

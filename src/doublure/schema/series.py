@@ -170,6 +170,8 @@ Channel = Annotated[IntegerColumn | RealColumn | StateChannel, Field(discriminat
 class SeriesSchema(TextForm, Schema):
     """The public facts of a set of time series."""
 
+    record: ClassVar[str] = "series"
+
     kind: Literal["series"]
     unit: Unit = Unit(name="series")
     series: Windows = Windows()
@@ -276,6 +278,12 @@ class SeriesSchema(TextForm, Schema):
     def source(self) -> str | None:
         """The column that says where a reading comes from; the unit's own if none is named."""
         return self.series.source or self.unit.id
+
+    @property
+    @override
+    def open_ids(self) -> tuple[str, ...]:
+        unit, source = self.unit, self.series.source
+        return () if source is None or unit.id is not None or unit.each_record else (source,)
 
     @property
     @override

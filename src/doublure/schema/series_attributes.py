@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, field_validator, model_validator
+from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.columns import (
@@ -36,6 +37,12 @@ class _Attribute(Column):
     roles: tuple[Role, ...] = ("condition",)
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
     from_length: StrictBool = Field(default=False, description="how many steps a series has")
+
+    @property
+    @override
+    def missing_texts(self) -> tuple[str, ...]:
+        """All texts that mean missing are one group of series."""
+        return super().missing_texts[:1]
 
     @field_validator("roles")
     @classmethod

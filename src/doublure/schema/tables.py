@@ -45,8 +45,9 @@ class TableSchema(TextForm, Schema):
             column.check_beside(self.columns, name)
         if self.unit.id is not None and not (self.unit.id in self.columns and self.columns[self.unit.id].identifies):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
-        if len(self.with_role("target")) > 1:
-            raise ValueError("two columns have the role target; keep one")
+        for role in ("target", "weight"):
+            if len(self.with_role(role)) > 1:
+                raise ValueError(f"two columns have the role {role}; keep one")
         check_rules(self.constraints, self.columns)
         return self
 
@@ -54,6 +55,11 @@ class TableSchema(TextForm, Schema):
     @override
     def written(self) -> Written | None:
         return self.written_as(self.columns)
+
+    @property
+    @override
+    def row_note(self) -> str | None:
+        return None if self.unit.id is None else f"each synthetic row is another {self.unit.name}: no id repeats"
 
     @classmethod
     @override

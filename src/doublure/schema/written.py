@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, StrictBool, StrictStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
 
 from doublure.schema.columns import Column
 from doublure.schema.columns.date_format import DateFormat
 from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.fact_states import Frozen
+from doublure.schema.scalars import Positive, check_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,8 @@ def _encoding(name: str) -> str:
     except (LookupError, ValueError):
         plain, found = False, ""
     if not plain:
-        raise ValueError("is not an encoding that extends ASCII; write one such as latin-1 or cp1252, or export UTF-8")
+        remedy = "write one such as latin-1 or cp1252; leave it out for UTF-16 with a byte order mark, or export UTF-8"
+        raise ValueError(f"is not an encoding that extends ASCII; {remedy}")
     return found
 
 
@@ -49,8 +51,31 @@ Multiline: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: 
 HasHeader: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: None if said else said)]
 """True says what leaving it out says."""
 
-_UNSAID = {"multiline": False, "header": True}
-KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "quoting", "line_end", "header")
+
+def _new_names(said: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]] | None:
+    new = [name for names in (said or {}).values() for name in names]
+    for name in new:
+        check_name(name)
+    if len(set(new)) < len(new):
+        raise ValueError("rename gives one name twice; name each column differently")
+    return said or None
+
+
+NewNames: TypeAlias = Annotated[
+    Mapping[
+        StrictStr,
+        Annotated[tuple[StrictStr, ...], BeforeValidator(lambda said: [said] if isinstance(said, str) else said)],
+    ]
+    | None,
+    AfterValidator(_new_names),
+]
+"""A name of the header -> the names of the columns that are called so, from left to right."""
+
+_UNSAID = {"multiline": False, "header": True, "skip_rows": 0}
+KEYS = (
+    *("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "skip_rows", "rename"),
+    *("quoting", "line_end", "header"),
+)
 
 
 class TextForm(Frozen):
@@ -67,6 +92,9 @@ class TextForm(Frozen):
     )
     line_end: Literal["crlf"] | None = Field(default=None, description="of CSV files; a line feed if left out")
     header: HasHeader = Field(default=None, description="false where CSV files begin with a record")
+
+    skip_rows: Positive | None = Field(default=None, description="lines, or rows of a sheet, above the header")
+    rename: NewNames = Field(default=None, description="new names of columns: {total: [total, total_2]}")
 
     @model_validator(mode="after")
     def _two_marks(self) -> TextForm:
@@ -96,6 +124,8 @@ class Written:
         encoding: Of the bytes.
         delimiter: Between fields; the header tells it where None.
         multiline: Whether quoted cells of CSV files may hold line ends, and quoting is part of the form.
+        skip_rows: Lines of text, or rows of a sheet, that stand above the header.
+        rename: A name of the header -> the names of the columns that are called so, from left to right.
         quoting: The cells of CSV files that are quoted: ``text`` or ``all``; those that need it where None.
         line_end: ``crlf``, or None for a line feed.
         header: Whether CSV files begin with the names of their columns; if not, they are the schema's, in its order.
@@ -109,6 +139,8 @@ class Written:
     encoding: str | None = None
     delimiter: str | None = None
     multiline: bool = False
+    skip_rows: int = 0
+    rename: Mapping[str, Sequence[str]] | None = None
     quoting: str | None = None
     line_end: str | None = None
     header: bool = True
@@ -139,7 +171,8 @@ class Written:
         """Return how one of several tables is read, whose columns are named ``table.column`` here."""
         head = f"{table}."
         own = {name.removeprefix(head): each for name, each in self.columns.items() if name.startswith(head)}
-        return replace(self, columns=own)
+        new = {name.removeprefix(head): names for name, names in (self.rename or {}).items() if name.startswith(head)}
+        return replace(self, columns=own, rename=new)
 
     @property
     def text_form(self) -> dict[str, Any]:

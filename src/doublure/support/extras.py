@@ -1,4 +1,4 @@
-"""Optional dependencies: torch for networks, Dask for its workers, Faker for made-up names."""
+"""Optional dependencies: torch for networks, Dask for its workers, Faker for names, and readers of files."""
 
 from __future__ import annotations
 
@@ -77,3 +77,17 @@ def require_faker(what: str) -> None:
     """
     if not has_faker():
         raise MissingExtra("needs the library Faker", field=what, remedy="pip install 'doublure[fake]'")
+
+
+def require_files(library: str, what: str) -> None:
+    """Refuse a file whose library is not installed, before anything is charged.
+
+    Args:
+        library: Of the extra ``files``, as Python imports it.
+        what: The file.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if importlib.util.find_spec(library) is None:
+        raise MissingExtra(f"needs {library}", field=what, remedy="pip install 'doublure[files]'")

@@ -58,6 +58,9 @@ class MethodSettings(Model):
     constants: ClassVar[Mapping[str, Any]] = {}
     """Former settings of a class, as JSON: every plan still holds them, so that its hash stays the same."""
 
+    unsaid: ClassVar[Mapping[str, Any]] = {}
+    """Later settings of a class, as JSON, with what plans mean that do not say them."""
+
     @classmethod
     def all_constants(cls) -> dict[str, Any]:
         """Return the former settings of the class and its bases, without those that are fields again."""
@@ -141,7 +144,20 @@ class MethodSettings(Model):
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a plan file holds them, former ones included."""
-        return {**self.model_dump(mode="json"), **self.all_constants()}
+        said = {name: value for name, value in self.model_dump(mode="json").items() if self._is_said(name, value)}
+        return {**said, **self.all_constants()}
+
+    @classmethod
+    def of_plan(cls, given: Mapping[str, Any]) -> Self:
+        """Read the settings of a plan file, which may be of an earlier version.
+
+        Raises:
+            SettingError: As :meth:`read`.
+        """
+        return cls.read({**cls.unsaid, **given})
+
+    def _is_said(self, name: str, value: object) -> bool:
+        return name not in self.unsaid or value != self.unsaid[name]
 
     def shown(self) -> dict[str, Any]:
         """Return the settings that the explanation of a plan shows."""

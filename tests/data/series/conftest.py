@@ -12,7 +12,7 @@ from doublure.schema import Schema
 TEXT = """
 doublure: 1
 kind: series
-unit: {name: day, id: null}
+unit: {name: day, id: none}
 units: 12
 series: {source: meter, time: when, length: 4, step: 6h, gaps: missing}
 channels: {litres: {type: real, bounds: [0, 99], missing: true}}
@@ -25,7 +25,7 @@ def with_rules(**changes: str) -> Schema:
     if "channel" in changes:
         text = text.replace("{type: real, bounds: [0, 99], missing: true}", changes.pop("channel"))
     if "unit" in changes:
-        text = text.replace("{name: day, id: null}", changes.pop("unit"))
+        text = text.replace("{name: day, id: none}", changes.pop("unit"))
     if "attributes" in changes:
         text += f"attributes: {changes.pop('attributes')}\n"
     rules = {"source": "meter", "time": "when", "length": "4", "step": "6h", "gaps": "missing"} | changes

@@ -97,7 +97,7 @@ def test_readings_of_several_places_that_nothing_names_are_warned_of(world, read
     "rules",
     [
         {"irregular": "mean"},  # their source is named
-        {"source": "", "irregular": "sum", "unit": "{name: meter, id: meter}"},
+        {"source": "", "irregular": "sum", "unit": "{name: meter, id: meter, max_records: 9}"},
         {**JOINED, "misfit": "coerce"},  # then no message tells of the data
     ],
 )

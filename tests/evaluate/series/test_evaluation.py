@@ -188,7 +188,9 @@ class AnySynthesizer:
 
 def test_a_measure_looks_at_all_series_of_a_unit_and_repeats_itself(text, waves, few_rounds):
     """Which of a unit's series a fit may use is drawn at random; what is measured is not."""
-    schema = Schema.parse(text.replace("units: 200", "units: 20\nunit: {name: home, id: who, max_records: 2}"))
+    schema = Schema.parse(text.replace("units: 200", "units: 20\nunit: {name: home, id: who, max_records: 2}")).resolve(
+        {}
+    )
     real, kept = waves(100, 2), waves(40, 3)
     data = {
         name: {"values": one.values, "phase": one.attributes["phase"].to_numpy(), "who": np.arange(len(one)) // 5}

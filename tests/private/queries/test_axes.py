@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from doublure.errors import SettingError
-from doublure.private.queries.axes import Axis, Intervals, Patterns, axes_from_message, axes_to_message, whole
+from doublure.private.queries.axes import Axis, Intervals, Lattices, Patterns, axes_from_message, axes_to_message, whole
 from doublure.support.messages import Message, prefix_part, select_part
 
 INTERVALS = {"part": 0, "starts": np.array([-3.0, 0.0, 5.0]), "cells": np.array([2, 0, 1]), "size": 3}
@@ -127,3 +127,42 @@ def test_a_part_that_there_is_not_is_refused():
             axis.refuse_unfit(parts)
     with pytest.raises(SettingError, match="part"):
         Axis(part=-1, cells=np.array([0]), size=1).refuse_unfit(3)
+
+
+LATTICES = {"part": 0, "steps": np.array([10, 5, 1])}
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64, np.float64])
+def test_an_integer_counts_on_the_coarsest_lattice_that_holds_it(kind):
+    values = np.array([-20, -15, -1, 0, 3, 5, 120])
+    assert Lattices(**LATTICES).of(values.astype(kind)[:, None]).tolist() == [0, 1, 2, 0, 2, 1, 0]
+    marked = Lattices(**LATTICES, mark=120.0)
+    assert marked.size == 4
+    assert marked.of(values.astype(kind)[:, None]).tolist() == [0, 1, 2, 0, 2, 1, 3]
+
+
+def test_every_record_counts_in_one_cell_of_lattices_whatever_it_holds():
+    odd = np.array([[np.nan], [np.inf], [-np.inf], [1e300], [2.0**53 + 2], [0.5]])
+    found = Lattices(**LATTICES).of(odd)
+    assert ((found >= 0) & (found < 3)).all()
+
+
+def test_lattices_that_were_described_are_the_same_again():
+    for mark in (None, 90.0):
+        axis = Lattices(**LATTICES, mark=mark)
+        words, arrays = described(axis)
+        again = axis_of(json.loads(json.dumps(words)), arrays)
+        assert isinstance(again, Lattices)
+        assert (again.part, again.mark, again.size) == (axis.part, axis.mark, axis.size)
+        assert again.steps.tolist() == [10, 5, 1]
+    for changed, steps in (({"mark": "90"}, [10, 1]), ({"mark": True}, [10, 1]), ({}, [[10, 1]]), ({}, [10.0, 1.0])):
+        with pytest.raises((TypeError, ValueError)):
+            axis_of(words | changed, {"steps": np.array(steps)})
+
+
+@pytest.mark.parametrize("steps", [[10, 4, 1], [5, 10, 1], [10, 5], [10, 10, 1], [0, 1], [-5, 1], [], [[1]], [1.0]])
+def test_lattices_that_do_not_nest_are_refused(steps):
+    with pytest.raises(SettingError, match="nest"):
+        Lattices(part=0, steps=np.array(steps)).refuse_unfit(1)
+    with pytest.raises(SettingError, match="part"):
+        Lattices(**LATTICES).refuse_unfit(0)

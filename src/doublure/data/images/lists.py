@@ -21,7 +21,8 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, ImageSource
 from doublure.data.splits import labels_among, named, only
-from doublure.data.tables import csv_files
+from doublure.data.tables.containers.registry import CSV, find_container
+from doublure.data.tables.csv_files import refused
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.images import ImageSchema
@@ -32,8 +33,7 @@ _ROWS = 256
 
 def is_list(path: Path) -> bool:
     """Whether a file is a table of names by its ending."""
-    kept = [suffix for suffix in map(str.lower, path.suffixes) if suffix not in csv_files.COMPRESSIONS]
-    return bool(kept) and kept[-1] in csv_files.SUFFIXES
+    return find_container(path) is CSV
 
 
 def lists_pictures(path: Path) -> bool:
@@ -75,7 +75,7 @@ class ListSource(ImageSource):
                 is named twice, and the schema refuses that.
         """
         if schema.misfit == "refuse" and (unread := self._table.unread()):
-            raise csv_files.refused(self.name, unread)
+            raise refused(self.name, unread)
         if self._faults and schema.misfit == "refuse":
             raise FaultyRecords(
                 f"names files that are not there, are no {KINDS}, lie elsewhere or are named twice: "

@@ -20,6 +20,7 @@ from doublure.data.images.faults import LABEL_MISFIT
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images, ImageSet, ImagesOnDisk, Pixels
 from doublure.data.npz import LARGEST, damaged
+from doublure.data.records import refuse_repeated
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_text import unwrapped
 from doublure.errors import DataError, Fault, FaultyRecords, printable
@@ -186,7 +187,9 @@ class ImageSource(ABC):
             if isinstance(pixels, RowFile)
             else Images(images=pixels, labels=labels)
         )
-        return _bounded(images, np.flatnonzero(kept), ids, schema.unit.max_records)
+        found = _bounded(images, np.flatnonzero(kept), ids, schema.unit.max_records)
+        refuse_repeated(schema, repeated=len(found.unit) < int(np.count_nonzero(kept)))
+        return found
 
     def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Return all images, and which of them the schema's rule takes."""

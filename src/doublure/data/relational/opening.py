@@ -27,7 +27,7 @@ import pandas as pd
 
 from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables import cells
-from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from doublure.schema.written import Written
 
 Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
-
-_ENDINGS = {*SUFFIXES, ".parquet", ".pq"}
 
 
 class RelatedSource:
@@ -93,9 +91,9 @@ class RelatedSource:
             with _named_by(child, described):
                 rows, owners = self._read(described, child, table.foreign_key or "")
             unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
-            kept = _kept(unit, None if table.order is None else rows[table.order], described.most(child))
+            kept = kept_rows(unit, None if table.order is None else rows[table.order], described.most(child))
             frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
-        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=_marks(keys))
+        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=mark_keys(keys))
         return RelatedSet(content=content, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
 
     def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
@@ -117,8 +115,8 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
     """Look at the containers and headers of related tables; no row is read.
 
     Args:
-        source: A folder with one file a table, CSV or Parquet, named as the table; or a mapping of tables, each a file
-            or a DataFrame.
+        source: A folder with one file a table, such as CSV or Parquet, named as the table; or a mapping of tables, each
+            a file or a DataFrame.
         written: How their text is to be read, if not as usual; its columns are named ``table.column``.
 
     Raises:
@@ -143,7 +141,7 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
             raise DataError(f"has two files of the table {name}", field=folder, remedy="keep one of them")
         found[name] = _open(path, name, written)
     if not found:
-        raise DataError("holds no CSV or Parquet file", field=folder, remedy="put one file a table into it")
+        raise DataError("holds no file of a table", field=folder, remedy="put one file a table into it")
     return RelatedSource(folder.name, found)
 
 
@@ -153,12 +151,8 @@ def _open(table: Any, name: str, written: Written | None) -> TableSource:
 
 def table_name(path: Path) -> str | None:
     """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
-    name = path.name
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    stem, dot, ending = name.rpartition(".")
-    known = path.is_file() and not path.name.startswith(".") and f".{ending.lower()}" in _ENDINGS
-    return stem if known and dot and stem else None
+    known = path.is_file() and not path.name.startswith(".") and find_container(path) is not None
+    return (bare_name(path) or None) if known else None
 
 
 def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: RelationalSchema) -> pd.DataFrame:
@@ -178,7 +172,7 @@ def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
         raise
 
 
-def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
+def kept_rows(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     """Return the places of the rows that are kept, unit by unit and in order.
 
     Args:
@@ -197,7 +191,7 @@ def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     return placed[np.arange(len(placed)) - begins < most]
 
 
-def _marks(keys: pd.Series[Any]) -> Marks:
+def mark_keys(keys: pd.Series[Any]) -> Marks:
     """Return a number of each key that is as good as random."""
     digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
     return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class RelatedRows:
             np.add.at(found, parent, remarked(own ^ remarked(turn.astype(np.uint64), number), number))
         return found
 
-    def take(self, rows: Any) -> RelatedRows:
+    def take(self, rows: Any) -> Self:
         """Return some units, by a slice, a mask or places."""
         units: Ints = np.arange(len(self))[rows]
         frames = {self.schema.root: self.frames[self.schema.root].iloc[units].reset_index(drop=True)}
@@ -78,24 +78,28 @@ class RelatedRows:
             within = np.arange(len(parents[child])) - np.repeat(np.cumsum(many[units]) - many[units], many[units])
             places = first[units][parents[child]] + within
             frames[child] = self.frames[child].iloc[places].reset_index(drop=True)
-        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=self.marks[units], seed=self.seed)
+        return replace(self, frames=frames, parents=parents, marks=self.marks[units])
 
-    def joined(self, parts: Sequence[RelatedRows]) -> RelatedRows:
+    def joined(self, parts: Sequence[RelatedRows]) -> Self:
         """Return several sets of units as one."""
         before = np.cumsum([0, *(len(part) for part in parts)])
-        return RelatedRows(
-            schema=self.schema,
+        return replace(
+            self,
             frames={name: pd.concat([part.frames[name] for part in parts], ignore_index=True) for name in self.frames},
             parents={
                 child: np.concatenate([part.parents[child] + first for part, first in zip(parts, before, strict=False)])
                 for child in self.parents
             },
             marks=np.concatenate([part.marks for part in parts]),
-            seed=self.seed,
         )
 
-    def seeded(self, seed: int) -> RelatedRows:
-        """Return the same units; columns that are made anew follow from this seed."""
+    def with_made(self, before: int, seed: int) -> Any:
+        """Return the same units; columns that are made anew follow from this seed as they are handed out.
+
+        Args:
+            before: How many rows were handed out already.
+            seed: Of the sample.
+        """
         return replace(self, seed=seed)
 
     def handed_out(self, before: Mapping[str, int] | None = None) -> dict[str, pd.DataFrame]:

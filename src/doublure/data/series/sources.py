@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.npz import LARGEST
+from doublure.data.records import refuse_repeated
 from doublure.data.series import lengths
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
@@ -129,6 +130,7 @@ class SeriesSource(ABC):
             codes, labels = pd.factorize(cut.unit.iloc[rows])
             chosen = at_most(codes, schema.unit.max_records)
             rows, unit, n_units = rows[chosen], codes[chosen].astype(np.int64, copy=False), len(labels)
+            refuse_repeated(schema, repeated=n_units < found and schema.unit.id not in self.lenient)
         values = np.empty((self._held(len(rows), schema), schema.length, len(schema.channels)))
         for first, last in _blocks(len(cut.attributes), schema):
             inside = slice(*np.searchsorted(rows, (first, last)))

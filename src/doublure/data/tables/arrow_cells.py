@@ -28,7 +28,8 @@ def canonical(raw: Raw, column: Column, name: str, misfit: Misfit = "refuse") ->
     """
     if isinstance(raw, pd.Series):
         return cells.canonical(raw, column, name, misfit)
-    found = type(column).read_at_once(column, raw, name, misfit)
+    alike = column.missing_states < 2  # else each cell tells its kind of missing
+    found = type(column).read_at_once(column, raw, name, misfit) if alike else None
     if found is not None:
         return cells.admitted(found, column, name, misfit)
     return cells.canonical(as_series(raw, name), column, name, misfit)

@@ -8,16 +8,20 @@ read only once, so each is read once here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
 from doublure.data.tables.dtypes import dtypes_of_arrow
+from doublure.data.tables.header import header_names
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
+
+if TYPE_CHECKING:
+    from doublure.schema.written import Written
 
 PROTOCOL = "__arrow_c_stream__"
 _READ = "has been read already, and can be read once only"
@@ -26,7 +30,7 @@ _READ = "has been read already, and can be read once only"
 class StreamSource(TableSource):
     """A stream whose header has been looked at."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, written: Written | None = None) -> None:
         import pyarrow as pa
 
         name = type(given).__name__
@@ -35,7 +39,8 @@ class StreamSource(TableSource):
             stored, dtypes = self._reader.schema.names, dtypes_of_arrow(self._reader.schema)
         except Exception:  # a foreign library's own; its message may show a cell
             raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
-        super().__init__(name, [str(each).strip() for each in stored])
+        self._names = header_names(stored, name, written)
+        super().__init__(name, self._names)
         self.dtypes = dtypes
 
     @override
@@ -50,7 +55,7 @@ class StreamSource(TableSource):
         reader, self._reader = self._reader, None
         if reader is None:
             raise DataError(_READ, field=self.name, remedy="give it anew")
-        places = {name: self.columns.index(name) for name in columns}
+        places = {name: self._names.index(name) for name in columns}
         while True:
             try:
                 batch = reader.read_next_batch()

@@ -34,6 +34,7 @@ from doublure.data.tables.arrow_text import unwrapped
 from doublure.errors import DataError
 from doublure.schema.columns import Column
 from doublure.schema.columns.listed_cells import cell_text
+from doublure.schema.columns.missing_kinds import canonical_with_states, read_states
 from doublure.schema.distinct_cells import UNREADABLE, NulByte, distinct, each
 from doublure.schema.scalars import Misfit
 
@@ -49,7 +50,10 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
         DataError: Naming the column and the rule, never the cell; with ``misfit="coerce"`` never.
     """
     with _refusals(column, name):
-        values = type(column).read(column, unwrapped(raw), name, misfit)  # no other than the one registered
+        plain = unwrapped(raw)
+        values = type(column).read(column, plain, name, misfit)  # no other than the one registered
+    if column.missing_states > 1:
+        values = canonical_with_states(column, values, read_states(plain, column.missing_texts))
     return admitted(values, column, name, misfit)
 
 
@@ -60,7 +64,11 @@ def canonical_again(made: pd.Series[Any], column: Column, name: str) -> pd.Serie
         DataError: Naming the column and the rule, never the cell.
     """
     with _refusals(column, name):
-        values = type(column).reread(column, unwrapped(made), name)
+        plain = unwrapped(made)
+        kept = column.missing_states > 1 and not column.listed and plain.dtype == np.float64
+        values = plain if kept else type(column).reread(column, plain, name)
+    if column.missing_states > 1:
+        values = canonical_with_states(column, values, read_states(plain, column.missing_texts, own=True))
     return admitted(values, column, name, "refuse")
 
 

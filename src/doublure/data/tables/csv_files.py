@@ -14,17 +14,19 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from doublure.data.tables import csv_records
 from doublure.data.tables.csv_records import MISENCODED, RAGGED, TOO_LONG, UNCLOSED, Dialect, Unread
+from doublure.data.tables.header import header_names
+from doublure.data.tables.utf_16 import MARKS, in_utf_8
 from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.schema.written import Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = {".csv", ".tsv", ".txt"}
-COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 5_000_000
 _HEADER_BLOCK = 65_536
@@ -32,7 +34,7 @@ _QUOTE_OR_END = re.compile(rb'"|\n')
 _REMEDIES = {
     UNCLOSED: "declare multiline: true if quoted cells hold line ends",
     MISENCODED: "write the encoding into the schema, such as encoding: latin-1 (draft it with --encoding latin-1)",
-    RAGGED: "export the table again with quoting",
+    RAGGED: "quote cells that hold the delimiter, and take out lines that are no records, such as totals",
     TOO_LONG: "shorten them",
 }
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -45,34 +47,36 @@ class CsvHeader(NamedTuple):
         names: Of the columns.
         size: Its length in bytes, line end included.
         dialect: The form of the records.
+        above: How many lines stand above it.
     """
 
     names: list[str]
     size: int
     dialect: Dialect
+    above: int = 0
 
 
-def read_header(
-    path: Path, encoding: str | None = None, delimiter: str | None = None, *, multiline: bool = False
-) -> CsvHeader:
+def read_header(path: Path, written: Written | None = None) -> CsvHeader:
     """Return what a file's header says.
 
     A delimiter that is not given is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
 
     Args:
         path: The file.
-        encoding: Of the bytes; UTF-8 if left out.
-        delimiter: Between fields.
-        multiline: Whether quoted cells, and names, may hold line ends.
+        written: How its text is to be read, if not as usual: also the lines above it, and new names.
 
     Raises:
         DataError: The file is no CSV, or its first line no header.
     """
-    header, size = _first_record(path, encoding, multiline=multiline)
+    form = written or Written(columns={})
+    encoding, delimiter, multiline = form.encoding, form.delimiter, form.multiline
+    header, size = _first_record(path, encoding, multiline=multiline, skip=form.skip_rows)
     if "\0" in header:
         raise DataError("holds NUL bytes and is no CSV text", field=path.name, remedy="export it again as UTF-8 CSV")
     if not header.strip():
-        raise DataError("has no header line", field=path.name, remedy="begin the file with the column names")
+        raise DataError(
+            "has no header line", field=path.name, remedy="begin the file with the column names, or declare skip_rows"
+        )
     bare = _QUOTED.sub("", header)
     if '"' in bare and not multiline:
         remedy = "close it, or declare multiline: true if quoted names hold line ends"
@@ -82,13 +86,14 @@ def read_header(
         raise DataError("the header has a carriage return by itself", field=path.name, remedy=remedy)
     delimiter = delimiter or max(_DELIMITERS, key=bare.count)
     try:
-        names = [name.strip() for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))]
+        stored = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))
     except csv.Error:
         raise _unreadable(path) from None
-    if not all(names):
-        raise DataError("the header has an empty column name", field=path.name, remedy="name every column")
+    names = header_names(stored, path.name, written)
     own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
-    return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
+    return CsvHeader(
+        names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline), form.skip_rows
+    )
 
 
 def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
@@ -98,6 +103,7 @@ def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
             line = file.read(header.size)
     except _damage():
         raise _unreadable(path) from None
+    line = line.split(b"\n", header.above)[-1]
     found = {} if header.dialect.delimiter == "," else {"delimiter": header.dialect.delimiter}
     found |= {"encoding": "utf-8-sig"} if line.startswith(codecs.BOM_UTF8) else {}
     found |= {"line_end": "crlf"} if line.endswith(b"\r\n") else {}
@@ -106,52 +112,62 @@ def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
     return found | ({"quoting": "text"} if all(name[:1] == name[-1:] == b'"' for name in names) else {})
 
 
-def declared_header(
-    path: Path, names: list[str], encoding: str | None, delimiter: str | None, *, multiline: bool
-) -> CsvHeader:
+def declared_header(path: Path, written: Written) -> CsvHeader:
     """Return the header of a file that begins with a record: the schema's columns, in its order.
 
     Args:
         path: The file.
-        names: Of the columns.
-        encoding: Of the bytes; UTF-8 if left out.
-        delimiter: Between fields; a comma if left out, as no record decides on it.
-        multiline: Whether quoted cells may hold line ends.
+        written: Of its text the columns, and a delimiter that is a comma if left out, as no record decides on it.
 
     Raises:
         DataError: The file is damaged.
     """
+    names, mark = list(written.columns), len(codecs.BOM_UTF8)
     try:
         with opened(path) as file:
-            mark = len(codecs.BOM_UTF8) if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8 else 0
+            start = b""
+            while start.count(b"\n") < written.skip_rows + 1 and (more := file.read(_HEADER_BLOCK)):
+                start += more
     except _damage():
         raise _unreadable(path) from None
-    own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)
-    dialect = Dialect(delimiter=delimiter or ",", fields=len(names), encoding=own, multiline=multiline)
-    return CsvHeader(names, mark if own == "utf-8" else 0, dialect)
+    own = "utf-8" if written.encoding in (None, "utf-8-sig") else str(written.encoding)
+    dialect = Dialect(delimiter=written.delimiter or ",", fields=len(names), encoding=own, multiline=written.multiline)
+    above = _after_lines(start, written.skip_rows)
+    marked = own == "utf-8" and not above and start.startswith(codecs.BOM_UTF8)
+    return CsvHeader(names, mark if marked else above, dialect, written.skip_rows)
 
 
-def _first_record(path: Path, encoding: str | None, *, multiline: bool) -> tuple[str, int]:
-    """Return the first record as text, and its bytes with the line end."""
+def _first_record(path: Path, encoding: str | None, *, multiline: bool, skip: int = 0) -> tuple[str, int]:
+    """Return the first record below some lines as text, and the bytes of both with the line end."""
     try:
         with opened(path) as file:
-            start, end = b"", -1
+            start, begin, end = b"", 0, -1
             while end < 0 and len(start) < _LONGEST_HEADER and (more := file.read(_HEADER_BLOCK + len(start))):
                 start += more
-                end = _end_of_record(start) if multiline else start.find(b"\n")
+                begin = _after_lines(start, skip)
+                end = _end_of_record(start, begin) if multiline else start.find(b"\n", begin)
     except _damage():
         raise _unreadable(path) from None
+    if encoding is not None and _utf_16(path) is not None:
+        raise DataError("is UTF-16 text", field=path.name, remedy="leave encoding out of the schema")
     size = len(start) if end < 0 else end + 1
-    record = start[:size].removesuffix(b"\n").removesuffix(b"\r")
+    record = start[begin:size].removesuffix(b"\n").removesuffix(b"\r")
     try:
         return record.decode(encoding or "utf-8-sig"), size
     except UnicodeDecodeError:
         raise _misencoded(path, encoding) from None
 
 
-def _end_of_record(start: bytes) -> int:
-    """Return the place of the first line end outside quotes; -1 where there is none yet."""
+def _after_lines(start: bytes, count: int) -> int:
+    """Return the place behind some lines; the end where there are fewer."""
     place = 0
+    for _ in range(count):
+        place = start.find(b"\n", place) + 1 or len(start)
+    return place
+
+
+def _end_of_record(start: bytes, place: int) -> int:
+    """Return the first line end outside quotes from a place on; -1 where there is none yet."""
     while (found := _QUOTE_OR_END.search(start, place)) is not None:
         if found.group() == b"\n":
             return found.start()
@@ -274,35 +290,67 @@ def spans_lines(path: Path, header: CsvHeader) -> bool:
     with suppress(DataError, *_damage()), opened(path) as file:  # quotes that are not closed, say
         head = file.read(header.size)
         block = next(csv_records.blocks(file, header.dialect), b"")
-        return head.count(b"\n") > 1 or csv_records.spans_lines(block, header.dialect)
+        return head.count(b"\n") > 1 + header.above or csv_records.spans_lines(block, header.dialect)
     return False
 
 
-def refused(name: str, unread: Sequence[tuple[str, Unread]], encoding: str = "utf-8") -> FaultyRecords:
+def refused(
+    name: str,
+    unread: Sequence[tuple[str, Unread]],
+    encoding: str = "utf-8",
+    remedies: Mapping[str, str] = MappingProxyType({}),
+) -> FaultyRecords:
     """Return the refusal of records that cannot be read, of one file or of several.
 
     Args:
         name: Of the whole table.
         unread: Each with its file's name. Private.
         encoding: Of the files.
+        remedies: Rule of a container's own -> remedy.
     """
     rules = sorted({each.rule for _, each in unread})
-    shown, usual = "UTF-8" if encoding == "utf-8" else encoding, _REMEDIES
+    shown, usual = "UTF-8" if encoding == "utf-8" else encoding, {**_REMEDIES, **remedies}
     if encoding != "utf-8":
         usual = usual | {MISENCODED: "correct the schema's encoding"}
     said = " or ".join(f"bytes that are not {shown} text" if rule == MISENCODED else rule for rule in rules)
-    remedies = [remedy for rule, remedy in usual.items() if rule in rules]
+    said_remedies = [remedy for rule, remedy in usual.items() if rule in rules]
     return FaultyRecords(
         f"has records with {said}",
         field=name,
-        remedy="; ".join([*remedies, "or declare misfit: coerce"]),
+        remedy="; ".join([*said_remedies, "or declare misfit: coerce"]),
         faults=[Fault(each.line, file, each.rule) for file, each in unread],
     )
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, decompressed by its ending."""
+    """Open a file for reading bytes, decompressed by its ending; UTF-16 that begins with its mark comes as UTF-8."""
+    codec = _utf_16(path)
+    with _decompressed(path) as file:
+        yield file if codec is None else in_utf_8(file, codec)
+
+
+def _utf_16(path: Path) -> str | None:
+    """Return the codec of a file that begins with the mark of UTF-16: of its form, no record."""
+    with _decompressed(path) as file:
+        return MARKS.get(file.read(2))
+
+
+@contextmanager
+def guarded(path: Path, form: str) -> Iterator[None]:
+    """Refuse a damaged file in one line.
+
+    Raises:
+        DataError: Naming the file, and the form that it should have.
+    """
+    try:
+        yield
+    except _damage():
+        raise _unreadable(path, form) from None
+
+
+@contextmanager
+def _decompressed(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".zip":
         import zipfile
@@ -349,8 +397,10 @@ def _damage() -> tuple[type[Exception], ...]:
     )
 
 
-def _unreadable(path: Path) -> DataError:
-    return DataError("cannot be read as CSV", field=path.name, remedy="check that the file is whole and not encrypted")
+def _unreadable(path: Path, form: str = "CSV") -> DataError:
+    return DataError(
+        f"cannot be read as {form}", field=path.name, remedy="check that the file is whole and not encrypted"
+    )
 
 
 def _misencoded(path: Path, encoding: str | None) -> DataError:

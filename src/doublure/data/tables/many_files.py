@@ -1,4 +1,4 @@
-"""A table in many files: a folder or a pattern of Parquet or CSV, read in name order."""
+"""A table in many files of one form: a folder or a pattern, read in name order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
-from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.scalars import Misfit
 
 PATTERN = frozenset("*?[")
-_REMEDY = "give files of one form with one header: Parquet, or CSV"
+_REMEDY = "give files of one form with one header, such as Parquet or CSV"
 
 
 class FilesSource(TableSource):
@@ -29,6 +29,7 @@ class FilesSource(TableSource):
 
     def __init__(self, name: str, files: Sequence[TableSource]) -> None:
         super().__init__(name, files[0].columns)
+        self.unnamed, self.read_whole = files[0].unnamed, any(file.read_whole for file in files)
         self._files = files
         self.dtypes, self.text_form = files[0].dtypes, files[0].text_form
 
@@ -36,7 +37,7 @@ class FilesSource(TableSource):
     def check_names(self, names: Iterable[str]) -> None:
         wanted = list(names)
         for file in self._files:
-            TableSource.check_names(file, wanted)
+            file.check_names(wanted)
 
     @override
     def pieces(self) -> list[TableSource]:
@@ -99,7 +100,7 @@ def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], T
 def holds_tables(folder: Path) -> bool:
     """Whether a folder looks like a table in parts, from the names of its files alone."""
     forms = {_form(path) for path in _inside(folder)}
-    return len(forms) == 1 and forms <= {"parquet", *SUFFIXES}
+    return len(forms) == 1 and all(find_container(path) for path in _inside(folder))
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -109,6 +110,6 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _form(path: Path) -> str:
-    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
-    last = endings[-1] if endings else ""
-    return "parquet" if last in {".parquet", ".pq"} else last
+    """Return the form of a file by its ending: of CSV, each ending is one."""
+    found = find_container(path)
+    return path.suffix.lower() if found is None else found.form_of(path)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from doublure.data.records import refuse_repeated
 from doublure.data.tables.rules import checked
 from doublure.data.tables.source import TableSource, no_records
 from doublure.data.tables.unit_bounds import UnitBounds
@@ -123,6 +124,7 @@ class TableOnDisk:
             found = bounds.bounded(owners=numbered)
             self._used, self._first, self.n_units, self.most_records = found.used, found.first, found.units, found.most
             self.records = int(np.count_nonzero(self._used))
+            refuse_repeated(schema, repeated=self.records < read)
             self.unit = found.numbers if numbered else None
         self.read = read
 
@@ -166,6 +168,17 @@ class TableOnDisk:
 
     def __repr__(self) -> str:
         return "TableOnDisk(private)"
+
+
+def refuse_read_whole(source: object) -> None:
+    """Refuse a table that is to be read in parts, and whose library holds it whole; before anything is charged.
+
+    Raises:
+        DataError: Naming the file.
+    """
+    if isinstance(source, TableSource) and source.read_whole:
+        remedy = "export it as CSV or Parquet, or give more memory"
+        raise DataError("is read whole, and is to be read in parts", field=source.name, remedy=remedy)
 
 
 def refuse_too_few(read: int, source: TableSource, at_least: int) -> None:

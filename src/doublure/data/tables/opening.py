@@ -1,4 +1,4 @@
-"""LOAD: a table from CSV, Parquet, a folder or pattern of either, a DataFrame, or a stream of Arrow.
+"""LOAD: a table from a file, a folder or pattern of files, a DataFrame, or a stream of Arrow.
 
 Two passes that never mix: :func:`open_table` looks at the container and the header only (before anything is
 reserved); a source (:mod:`doublure.data.tables.source`) reads the records afterwards, under a schema.
@@ -7,7 +7,7 @@ reserved); a source (:mod:`doublure.data.tables.source`) reads the records after
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from typing import Any
 import pandas as pd
 from typing_extensions import override
 
+from doublure.data.splits import split_off
 from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
 from doublure.data.tables.arrow_text import coded_in, readable
+from doublure.data.tables.containers.registry import CSV, PARQUET, TableContainer, find_container, unknown
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.dtypes import dtypes_of_arrow, dtypes_of_frame
+from doublure.data.tables.header import header_names
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
 from doublure.data.tables.source import Table as Table
@@ -36,10 +39,11 @@ PIECE_RECORDS = 2**20
 
 
 class _FrameSource(TableSource):
-    def __init__(self, frame: pd.DataFrame) -> None:
-        super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
-        self._frame = frame.set_axis(self.columns, axis=1)
-        self.dtypes = dtypes_of_frame(frame)
+    def __init__(self, frame: pd.DataFrame, written: Written | None = None) -> None:
+        names = header_names([str(name) for name in frame.columns], "DataFrame", written)
+        super().__init__("DataFrame", names)
+        self._frame = frame.set_axis(names, axis=1)
+        self.dtypes = dtypes_of_frame(self._frame)
 
     @override
     def raw(
@@ -54,20 +58,21 @@ class _FrameSource(TableSource):
 
 
 class _ParquetSource(TableSource):
-    def __init__(self, path: Path, groups: Sequence[int] | None = None) -> None:
+    def __init__(self, path: Path, written: Written | None = None, groups: Sequence[int] | None = None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self._path = path
-        self._groups = groups
+        self._written, self._groups = written, groups
         try:
             with pq.ParquetFile(path) as file:
                 stored = file.schema_arrow
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
         names = [str(name) for name in stored.names]
-        super().__init__(path.name, [name.strip() for name in names])
-        self._stored = dict(zip(self.columns, names, strict=True))
+        shown = header_names(names, path.name, written)
+        super().__init__(path.name, shown)
+        self._stored = dict(zip(shown, names, strict=True))
         self._coded = coded_in(stored)
         self.dtypes = dtypes_of_arrow(stored)
 
@@ -90,7 +95,7 @@ class _ParquetSource(TableSource):
                 held = 0
             found[-1].append(number)
             held += count
-        return [_ParquetSource(self._path, groups) for groups in found]
+        return [_ParquetSource(self._path, self._written, groups) for groups in found]
 
     @override
     def raw(
@@ -119,13 +124,10 @@ class _ParquetSource(TableSource):
 class _CsvSource(TableSource):
     def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        form = written or Written(columns={})
-        if form.header:
-            self._header = csv_files.read_header(path, form.encoding, form.delimiter, multiline=form.multiline)
+        if written is None or written.header:
+            self._header = csv_files.read_header(path, written)
         else:
-            self._header = csv_files.declared_header(
-                path, list(form.columns), form.encoding, form.delimiter, multiline=form.multiline
-            )
+            self._header = csv_files.declared_header(path, written)
         super().__init__(path.name, self._header.names)
         self.text_form = csv_files.header_form(path, self._header)
 
@@ -153,8 +155,9 @@ def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any, written: Wri
     """Look at a table's container and header; no record is read.
 
     Args:
-        source: A path to CSV (plain or compressed) or Parquet, a folder or a pattern of such files, a DataFrame, or
-            any object with ``__arrow_c_stream__``.
+        source: A path to a file that :mod:`doublure.data.tables.containers.registry` names, with ``#sheet`` behind a
+            workbook of several; a folder or a pattern of files of one form; a DataFrame; or any object with
+            ``__arrow_c_stream__``.
         written: How its text is to be read, if not as usual.
 
     Raises:
@@ -166,9 +169,9 @@ def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any, written: Wri
 
 def _opened(source: Any, written: Written | None) -> TableSource:
     if isinstance(source, pd.DataFrame):
-        return _FrameSource(source)
+        return _FrameSource(source, written)
     if hasattr(source, PROTOCOL):
-        return StreamSource(source)
+        return StreamSource(source, written)
     if not isinstance(source, (str, os.PathLike)):
         remedy = "give a file, a DataFrame, or any stream of Arrow"
         raise DataError("is neither a path nor a DataFrame", field="data", remedy=remedy)
@@ -179,18 +182,18 @@ def _opened(source: Any, written: Written | None) -> TableSource:
 
 
 def _open_file(path: Path, written: Written | None) -> TableSource:
-    if not path.is_file():
-        raise DataError("there is no such file", field=path, remedy="give the path of a CSV or Parquet file")
-    if path.stat().st_size == 0:
-        raise DataError("is empty", field=path.name, remedy="give the table that the schema describes")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in {".parquet", ".pq"}:
-        return _ParquetSource(path)
-    kept = [suffix for suffix in suffixes if suffix not in csv_files.COMPRESSIONS]
-    if kept and kept[-1] in csv_files.SUFFIXES:
-        return _CsvSource(path, written)
-    raise DataError(
-        "is neither CSV nor Parquet by its ending",
-        field=path.name,
-        remedy="name it .csv, .csv.gz, .csv.xz, .csv.zst or .parquet",
-    )
+    file, part = split_off(path)
+    container = find_container(file)
+    if not file.is_file() or (part is not None and container is not None and not container.sheets):
+        raise DataError("there is no such file", field=path, remedy="give the path of a file, such as CSV or Parquet")
+    if container is None:
+        raise unknown(file)
+    if file.stat().st_size == 0:
+        raise DataError("is empty", field=file.name, remedy="give the table that the schema describes")
+    return (_OPENERS.get(container) or container.opener(file.name))(path, written)
+
+
+_OPENERS: Mapping[TableContainer, Callable[[Path, Written | None], TableSource]] = {
+    CSV: _CsvSource,
+    PARQUET: _ParquetSource,
+}

@@ -31,6 +31,7 @@ class RewrittenSource(TableSource):
 
     def __init__(self, source: TableSource, written: Written) -> None:
         super().__init__(source.name, source.columns)
+        self.unnamed, self.read_whole = source.unnamed, source.read_whole
         self._source = source
         self.dtypes, self.text_form = source.dtypes, source.text_form
         self._written = written

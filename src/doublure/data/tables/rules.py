@@ -16,6 +16,7 @@ from doublure.data.tables.cells import Floats
 from doublure.errors import DataError, printable
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.columns import Column
+from doublure.schema.missing_states import hole_states
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import RuleSet
 
@@ -50,7 +51,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     rules = RuleSet(own, schema.columns)
     numbers = snapped_numbers(frame, schema.columns, rules.names)
     rules.fix(numbers, None)  # written back in every row: else one that is fixed would change how others are read
-    return frame.assign(**{name: schema.columns[name].loaded_cells_of(numbers[name]) for name in rules.names})
+    return frame.assign(**{name: schema.columns[name].loaded_cells(numbers[name]) for name in rules.names})
 
 
 def keep(
@@ -73,9 +74,14 @@ def keep(
     rules.fix(numbers, rng)
     frame = frame.copy(deep=False)
     for name in rules.names:
-        if name not in before or not np.array_equal(numbers[name], before[name], equal_nan=True):
-            frame[name] = schema.columns[name].cells_of(numbers[name])
+        if name not in before or _changed(numbers[name], before[name]):
+            frame[name] = schema.columns[name].kept_cells(numbers[name])
     return frame
+
+
+def _changed(numbers: Floats, before: Floats) -> bool:
+    alike = np.array_equal(numbers, before, equal_nan=True)
+    return not (alike and np.array_equal(hole_states(numbers), hole_states(before)))
 
 
 def find_violations(rule: Rule, frame: Cells, columns: Mapping[str, Column]) -> Mask:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from doublure.data.records import Loaded
+from doublure.data.records import Loaded, refuse_repeated
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series, canonical
 from doublure.data.tables.csv_records import Unread
+from doublure.data.tables.header import RENAME
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
@@ -49,16 +50,24 @@ class Table(Loaded):
 class TableSource:
     """A table whose container and header have been checked and whose records have not been read.
 
+    Args:
+        name: Of the container, as messages call it.
+        columns: Of its header, in their order; empty where one has no name.
+
     Attributes:
-        name: What it is called in messages.
-        columns: The names in its header.
+        columns: Those that have a name.
+        unnamed: How many have none: these are not read.
         dtypes: Column -> how a typed container stores it; none of text.
         text_form: What the header of a CSV file tells of how it is written, by the schema's keys.
     """
 
+    read_whole: bool = False
+    """Whether its library holds all records at once."""
+
     def __init__(self, name: str, columns: list[str]) -> None:
         self.name = name
-        self.columns = columns
+        self.columns = [name for name in columns if name]
+        self.unnamed = len(columns) - len(self.columns)
         self.dtypes: Mapping[str, Dtype] = {}
         self.text_form: Mapping[str, Any] = {}
 
@@ -128,7 +137,7 @@ class TableSource:
             if count == 0:
                 raise DataError("is not a column of the data", field=name, remedy="fix the schema or the header")
             if count > 1:
-                raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
+                raise DataError("stands more than once in the header", field=name, remedy=RENAME)
 
     def load(self, schema: Schema, *, at_least: int = 2) -> Table:
         """Read the records.
@@ -152,7 +161,9 @@ class TableSource:
             )
         if id_column is None:
             return Table(frame=frame, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
-        return _bounded(frame, ids[id_column], schema.unit.max_records)
+        found = _bounded(frame, ids[id_column], schema.unit.max_records)
+        refuse_repeated(schema, repeated=len(found.frame) < len(frame))
+        return found
 
     def read(
         self,

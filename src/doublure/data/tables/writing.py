@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 import pandas as pd
 
+from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.scalars import label
+from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
+from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.written import Written
 
-FORMATS = (".parquet", ".csv")
+FORMATS = (".parquet", ".csv", *ROW_WRITERS)
 _QUOTING: Mapping[str | None, Literal[0, 1, 2]] = {
     None: csv.QUOTE_MINIMAL,
     "text": csv.QUOTE_NONNUMERIC,
@@ -40,7 +42,7 @@ def write_table(
 
     Args:
         chunks: Frames of the schema's own dtypes, at least one.
-        path: ``.csv`` or ``.parquet``.
+        path: Of an ending of :data:`FORMATS`.
         schema: Supplies each column's text for missing cells in CSV.
         spreadsheet_safe: Put ``'`` before text that a spreadsheet would run as a formula. Numbers stay as they are.
         metadata: Public key-value pairs kept in the Parquet footer.
@@ -49,7 +51,8 @@ def write_table(
         How many rows were written.
 
     Raises:
-        SettingError: The ending is neither.
+        SettingError: The ending is none of them.
+        MissingExtra: A library is not installed.
     """
     check_ending(path)
     rows = TableRows(path.suffix, schema, spreadsheet_safe=spreadsheet_safe, metadata=metadata)
@@ -68,16 +71,19 @@ def check_ending(path: Path) -> None:
 
     Raises:
         SettingError: Naming the endings that do.
+        MissingExtra: A library is not installed.
     """
     if path.suffix not in FORMATS:
-        raise SettingError("has no known ending", field=path.name, remedy=f"end it in {' or '.join(FORMATS)}")
+        remedy = f"end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise SettingError("has no known ending", field=path.name, remedy=remedy)
+    check_library(path.suffix, path.name)
 
 
 class TableRows:
     """Rows of one table on their way into a file, a frame at a time.
 
     Args:
-        form: ``.csv`` or ``.parquet``.
+        form: An ending of :data:`FORMATS`.
         schema: Supplies each column's text for missing cells in CSV.
         spreadsheet_safe: Put ``'`` before text that a spreadsheet would run as a formula.
         metadata: Public key-value pairs kept in the Parquet footer.
@@ -96,6 +102,7 @@ class TableRows:
         self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
         self._file: BinaryIO | None = None
         self._writer: Any = None
+        self._rows: RowWriter | None = None
         self._frames = 0
 
     @contextmanager
@@ -105,20 +112,56 @@ class TableRows:
         try:
             yield
         finally:
-            if self._writer is not None:
-                self._writer.close()
+            for writer in (self._writer, self._rows):
+                if writer is not None:
+                    writer.close()
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
-        frame = self._text.formed(frame, as_text=self._form == ".csv")
+        several = [name for name in frame.columns if self._states(name) > 1]
+        formed = self._formed(frame.drop(columns=several))
+        frame = frame.assign(**{name: formed[name] for name in formed.columns})
+        frame = frame.assign(**{name: self._with_kinds(name, frame[name]) for name in several})
         numbers = {name for name, column in self._schema.columns.items() if column.plain}
         frame = _without_formulas(frame, numbers) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
+        elif (writes := ROW_WRITERS.get(self._form)) is not None and self._file is not None:
+            if self._rows is None:
+                self._rows = writes(self._file, self._schema.columns, self._metadata)
+            self._rows.add(_storable(frame))
         else:
             self._add_parquet(frame)
         self._frames += 1
         self.count += len(frame)
+
+    def _formed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the cells as the form has them: of text that has types, all that is no number, truth or moment."""
+        as_text = self._text.formed(frame, as_text=True) if self._form in AS_TEXT else frame
+        if self._form == ".csv":
+            return as_text
+        typed = self._text.formed(frame, as_text=False)
+        if self._form not in AS_TEXT:
+            return typed
+        texts = {
+            name: as_text[name]
+            for name, cells in typed.items()
+            if not (pd.api.types.is_numeric_dtype(cells.dtype) or cells.dtype.kind == "M")
+        }
+        return typed.assign(**{str(name): cells for name, cells in texts.items()})
+
+    def _states(self, name: str) -> int:
+        column = self._schema.columns.get(name)
+        return 0 if column is None else column.missing_states
+
+    def _with_kinds(self, name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
+        column = self._schema.columns[name]
+        if self._form != ".csv":
+            return numbers_with_codes(column, cells) if column.plain else cells
+        known = column.missing_texts
+        texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
+        return numbers_with_texts(column, cells, texts, self._text.marks)
 
     def _add_csv(self, frame: pd.DataFrame) -> None:
         texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
@@ -172,10 +215,9 @@ def _check_encoding(text: Written) -> None:
 
 
 def _missing_text(schema: Schema, name: str) -> str:
-    """Return the first token that the schema reads as missing; an empty cell where it names none."""
+    """Return the text of a missing cell that is written as one; an empty text where the schema names none."""
     column = schema.columns.get(name.removeprefix("'"))
-    tokens = column.missing_tokens[1:] if column is not None else ()
-    return tokens[0] if tokens else ""
+    return next(iter(column.missing_texts), "") if column is not None else ""
 
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:

@@ -72,7 +72,9 @@ class Coder:
             if column.modelled and name not in self.schema.repeated
         }
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "_encodings", {name: encoding(own, "bins", BINS) for name, own in columns.items()})
+        object.__setattr__(
+            self, "_encodings", {name: encoding(own, "bins", BINS, alike=True) for name, own in columns.items()}
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from doublure.measures.tables.special_values import SpecialValues, special_value
 from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
 from doublure.measures.tables.verdict import verdict
+from doublure.measures.tables.weighted import WeightedFigures, weighted_figures
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress, SilentProgress
@@ -52,6 +53,7 @@ class TableEvaluation(Evaluation):
         groups: Subgroup accuracy; null together with ``utility``.
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
+        weighted: Weighted totals, means and shares; null without a weight.
     """
 
     kind: ClassVar[str] = "table"
@@ -70,6 +72,7 @@ class TableEvaluation(Evaluation):
     frequencies: tuple[ColumnFrequencies, ...]
     densities: tuple[NumberDensity, ...]
     declared_rules: tuple[RuleViolations, ...]
+    weighted: WeightedFigures | None = None
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -172,6 +175,7 @@ def evaluate_table(
         frequencies=frequencies(coder, real_counts, artificial_counts),
         densities=densities(coder, both.train, artificial),
         declared_rules=declared,
+        weighted=weighted_figures(coder, tables),
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )

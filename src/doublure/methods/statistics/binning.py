@@ -14,15 +14,18 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 _PRICE = 2.0
 """Penalty of a piece, in units of log(cells) noise variances: with 2, noise alone rarely makes a piece."""
-_FAR, _GRID, _ROUNDS, _NEVER = 6.0, 80, 150, 1e-300
-"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, rounds of EM, and the
-least likelihood."""
+_FAR, _GRID, _NEAREST, _NEVER = 6.0, 160, 1e-4, 1e-300
+"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, the least of them as a
+share of the mean, and the least likelihood."""
+_SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+"""Shapes of the prior of counts, half a decade apart: from nearly all rows in one category to equal ones."""
 _FULL = 1.2
 """Most mass of a group, as a multiple of its share."""
 
@@ -90,7 +93,12 @@ def group_ordered(counts: Floats, *, noise: float, most: int, states: int = 0, s
     return Grouping.of(groups[cells], (masses / width)[cells])
 
 
-def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
+def noise_maximum(count: int) -> float:
+    """Return about the expected maximum of so many standard normal numbers, √(2 log n); of one as of two."""
+    return math.sqrt(2 * math.log(max(2, count)))
+
+
+def constant_pieces(scaled: Floats) -> Ints:
     """Return each cell's piece in the best piecewise constant fit of the counts.
 
     Minimises Σ (x_i − mean of its piece)² + price · pieces, exactly, by dynamic programming (the Potts functional:
@@ -98,9 +106,8 @@ def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
 
     Args:
         scaled: ``(n,)`` noisy counts, in deviations of their noise.
-        among: Number of cells in the whole table, if these are only some.
     """
-    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
+    size, price = len(scaled), _PRICE * math.log(max(2, len(scaled)))
     sums = np.concatenate([[0.0], np.cumsum(scaled)])
     best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
     for end in range(1, size + 1):
@@ -132,28 +139,36 @@ def project_to_simplex(counts: Floats, variances: Floats, *, total: float) -> Fl
     return likeliest
 
 
-def empirical_bayes_counts(counts: Floats, *, noise: float) -> Floats:
-    """Return non-negative estimates of many noisy counts, by nonparametric empirical Bayes.
+def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:
+    """Return the posterior mean of counts of exchangeable categories, adding up to a total.
 
-    The prior of true counts is the nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; by EM on a
-    grid, as in Jiang and Zhang 2009, Annals of Statistics 37), and each estimate is the posterior mean. For a long list
-    of categories with few frequent ones, this loses less than equal shrinkage.
+    The prior of each count is a gamma distribution with the mean ``total / n``. Its shape is unknown: large if
+    categories are about equally frequent, small if a few hold nearly all rows. The mean is averaged over shapes by
+    their likelihood (model averaging: Hoeting et al. 1999, Statistical Science 14). Where noise exceeds evidence,
+    counts become equal; a count far above its noise stays.
 
     Args:
-        counts: ``(n,)``.
-        noise: Standard deviation of each, positive.
+        counts: ``(n,)`` noisy counts.
+        variances: ``(n,)`` their noise's variances, positive.
+        total: Their sum, positive.
     """
-    near = counts <= _FAR * noise
-    grid = np.concatenate([[0.0], np.geomspace(0.05, _FAR + 2, _GRID)])
-    likely = np.exp(-0.5 * (counts[near, None] / noise - grid) ** 2)
-    shares, weights = likely, np.full(len(grid), 1 / len(grid))
-    for _ in range(_ROUNDS):
-        shares = likely * weights
-        shares /= np.maximum(shares.sum(1, keepdims=True), _NEVER)
-        weights = shares.mean(0) if len(shares) else weights
-    shrunk = counts.astype(np.float64)
-    shrunk[near] = shares @ grid * noise
-    return shrunk
+    noise, mean = np.sqrt(variances), total / len(counts)
+    counts = np.minimum(counts, total + _FAR * noise)
+    edges = np.concatenate([[0.0], np.geomspace(_NEAREST, 2.0 * len(counts), _GRID)])
+    points = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:])])
+    priors = np.stack([np.diff(special.gammainc(shape, shape * edges)) for shape in _SHAPES])
+    priors /= priors.sum(1, keepdims=True)
+    apart = -0.5 * ((counts[:, None] - mean * points) / noise[:, None]) ** 2
+    likely = np.exp(apart - apart.max(1, keepdims=True))
+    evidence = np.maximum(likely @ priors.T, _NEVER)
+    logs = np.log(evidence).sum(0)
+    shapes = np.exp(logs - logs.max())
+    shapes /= shapes.sum()
+    moments = [mean**power * ((likely @ (priors * points**power).T) / evidence) @ shapes for power in (1, 2)]
+    far = counts > _FAR * noise
+    likeliest = np.where(far, counts, moments[0])
+    spread = np.where(far, variances, np.maximum(moments[1] - moments[0] ** 2, _NEAREST * variances))
+    return project_to_simplex(likeliest, spread, total=total)
 
 
 def james_stein_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:

@@ -27,6 +27,7 @@ from doublure.methods.statistics.settings import (
     SeriesStatisticsSettings,
     StatisticsSettings,
     TableStatisticsSettings,
+    VisitsStatisticsSettings,
 )
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private.accounting import Event, GaussianEvent, calibrate
@@ -50,13 +51,23 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     name: ClassVar[str] = "statistics"
     guarantee: ClassVar[Kind] = "dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(
-        TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings, RelationalStatisticsSettings
+        TableStatisticsSettings,
+        ImageStatisticsSettings,
+        SeriesStatisticsSettings,
+        RelationalStatisticsSettings,
+        VisitsStatisticsSettings,
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
     of_kind: ClassVar[Mapping[str, StatisticsStrategy[Any]]] = dict(
         zip(
             settings_type,
-            (TableStatistics(), ImageStatistics(), TimeSeriesStatistics(), RelationalStatistics()),
+            (
+                TableStatistics(),
+                ImageStatistics(),
+                TimeSeriesStatistics(),
+                RelationalStatistics(),
+                RelationalStatistics(),
+            ),
             strict=True,
         )
     )

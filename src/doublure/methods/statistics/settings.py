@@ -73,9 +73,11 @@ class TableStatisticsSettings(StatisticsSettings):
         fit_steps: Most steps of the fit; it ends when the tables are matched as closely as their noise allows.
         prior: Weight of each component's difference from the columns' own shares.
         numerics: Numbers are always counted by value.
+        round_values: Whether it is counted how many values of wide columns are round.
     """
 
     data: ClassVar[str] = "table"
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False}
 
     within: str | None = None
     focus: tuple[str, ...] = ()
@@ -88,6 +90,7 @@ class TableStatisticsSettings(StatisticsSettings):
     fit_steps: int = Field(default=1500, ge=1, le=1_000_000)
     prior: float = Field(default=0.3, ge=0, le=1e6)
     numerics: Literal["steps"] = "steps"
+    round_values: bool = True
 
     @property
     def fits(self) -> list[int]:
@@ -98,7 +101,7 @@ class TableStatisticsSettings(StatisticsSettings):
     @property
     def noise_source(self) -> str:
         """The exact noise's source."""
-        return "opendp discrete Gaussian"
+        return "exact discrete Gaussian"
 
     @property
     @override
@@ -127,6 +130,12 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     @override
     def encoding(self) -> EncodingChoice:
         return EncodingChoice()
+
+
+class VisitsStatisticsSettings(RelationalStatisticsSettings):
+    """The settings of ``statistics`` on a table in which a unit has several rows: those of related tables."""
+
+    data: ClassVar[str] = "visits"
 
 
 class ImageStatisticsSettings(StatisticsSettings):
@@ -288,7 +297,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     @property
     def noise_source(self) -> str:
         """The exact noise's sources."""
-        return "opendp discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; opendp discrete Gaussian"
+        return "exact discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; exact discrete Gaussian"
 
     @property
     @override

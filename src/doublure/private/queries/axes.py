@@ -10,6 +10,8 @@ a number below the first interval           counts in the first
 a number beyond the last interval           counts in the last
 cells that are none of the axis             refused before anything is counted
 intervals out of order                      refused before anything is counted
+lattices that do not nest                   refused before anything is counted
+no integer of a size up to 2^53             counts in the lattice of zero
 ==========================================  =======================================================
 """
 
@@ -24,11 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.support import lattices
 from doublure.support.messages import Message, prefix_part, select_part
 
 IntArray = npt.NDArray[np.int64]
 
 _MOST_PARTS = 20
+_EXACT = 2.0**53
+"""Largest size of an integer up to which every integer is a number of its own (IEEE 754, double precision)."""
 
 
 class AnyAxis(Protocol):
@@ -153,6 +158,38 @@ class Patterns:
             raise SettingError("must be one a pattern", field="cells", remedy="give each pattern one cell")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lattices:
+    """One part that holds integers, with a cell for each class of nested lattices.
+
+    Attributes:
+        part: The part's place in a compact record.
+        steps: ``(K,)`` the lattices' steps, the coarsest first (:mod:`doublure.support.lattices`).
+        mark: The least number that stands for missing, which has a last cell of its own; None: there is none.
+    """
+
+    part: int
+    steps: IntArray
+    mark: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.steps) + (self.mark is not None)
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        values = records[:, self.part].astype(np.float64)
+        known = np.where(np.abs(values) <= _EXACT, values, 0.0)  # what is no exact integer counts as zero does
+        found = lattices.classes(known.astype(np.int64), self.steps)
+        return found if self.mark is None else np.where(values >= self.mark, len(self.steps), found)
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part out of range, and steps that do not nest."""
+        _require_part(self.part, parts)
+        lattices.refuse_unnested(self.steps)
+
+
 Table: TypeAlias = tuple[AnyAxis, ...]
 
 
@@ -190,10 +227,17 @@ def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
     if isinstance(axis, Patterns):
         words = {"type": "patterns", "parts": list(axis.parts), "marks": list(axis.marks), "size": axis.size}
         return words, {"cells": axis.cells}
+    if isinstance(axis, Lattices):
+        return {"type": "lattices", "part": axis.part, "mark": axis.mark}, {"steps": axis.steps}
     raise TypeError(f"{type(axis).__name__} is not asked of owners")
 
 
 def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> AnyAxis:
+    if words["type"] == "lattices":
+        mark = words["mark"]
+        if mark is not None and type(mark) not in (int, float):
+            raise ValueError
+        return Lattices(part=whole(words["part"]), steps=_numbers(arrays["steps"], np.int64), mark=mark)
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)

@@ -122,6 +122,11 @@ class _ColumnFact(Fact):
         """Return the column's cells. Private."""
         return records.cells(self.name, self.question.fact)
 
+    def labelled(self, records: FactRecords) -> list[tuple[str, int]]:
+        """Return labels with their numbers of cells, those that mean missing left out. Private."""
+        holes = self.column.missing_texts[1:]  # of several kinds; one is no label
+        return [(name, count) for name, count in count_labels(self.cells(records)) if name not in holes]
+
 
 class Missing(_ColumnFact):
     """The number of missing cells of a column."""
@@ -140,7 +145,7 @@ class Categories(_ColumnFact):
 
     @override
     def counted(self, records: FactRecords) -> dict[str, int]:
-        return {name: count for name, count in count_labels(self.cells(records)) if count}
+        return {name: count for name, count in self.labelled(records) if count}
 
     @override
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
@@ -167,7 +172,7 @@ class Bounds(_ColumnFact):
     @override
     def counted(self, records: FactRecords) -> IntArray:
         cells = self.cells(records).dropna()
-        if self.column.clock is not None:
+        if self.column.clock is not None and cells.dtype != np.float64:
             moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
             return count_on_grid(moments.astype(np.float64), self.grid)
         return count_on_grid(cells.to_numpy(dtype=np.float64), self.grid)
@@ -198,7 +203,7 @@ class Shares(_ColumnFact):
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
-        for name, count in count_labels(self.cells(records)):
+        for name, count in self.labelled(records):
             if (place := places.get(name, fallback)) >= 0:
                 counts[place] += count
         return counts

@@ -11,7 +11,7 @@ No floating-point number decides that. The two vectors are brought to lengths of
 grids of 2^-a and 2^-b, which are public, and are whole numbers from there on: l and r with Σ l² < 4^a and Σ r² < 4^b,
 which is *checked* in whole numbers. The sum S of all l rᵀ is exact (products of matrices in float64 stay below 2^53,
 their sum is int64), in steps of C 2^-(a + b). As S is whole, so is its noise
-(:mod:`doublure.private.rounded_normals`), and S + round(Z) = round(S + Z): a function of what the Gaussian mechanism
+(:mod:`doublure.private.exact_normals`), and S + round(Z) = round(S + Z): a function of what the Gaussian mechanism
 gives out, so that the event and its price are the Gaussian's.
 
 What a record adds is a function of that record. A product of matrices makes of a row what differs in its last digits by

@@ -38,6 +38,7 @@ class BooleanColumn(ChoiceColumn):
     """True or false."""
 
     like: ClassVar[str] = "boolean"
+    table_type: ClassVar[str] = "boolean"
     truth: ClassVar[bool] = True
     expected: ClassVar[str] = (
         "write true/false, yes/no or 1/0, or declare other words: written: {true: ja, false: nein}"

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt
+from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
@@ -95,14 +95,15 @@ class CalendarColumn(BoundedColumn):
     @property
     @override
     def stored_ends(self) -> tuple[float, float] | None:
-        form = self.date_format or ""
-        return (0.0, 10.0 ** len(form) - 1) if is_whole(form) else None
+        return whole_ends(self.date_format)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
         import numpy as np
         import pandas as pd
 
+        if cells.dtype == np.float64:  # of several kinds of missing
+            return cells.to_numpy()
         if isinstance(cells.dtype, pd.DatetimeTZDtype):
             cells = cells.dt.tz_convert(self.zone).dt.tz_localize(None)
         moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")
@@ -161,7 +162,9 @@ class CalendarColumn(BoundedColumn):
     @override
     def integer_domain(self) -> IntegerDomain:
         (lower, upper), unit = self.known_grid, self.integer_unit
-        return TimeDomain(first=round(lower / unit), last=round(upper / unit), nullable=self.may_be_missing, unit=unit)
+        first, last = round(lower / unit), round(upper / unit)
+        seconds = unit * SECONDS[self.clock]
+        return TimeDomain(first=first, last=last, nullable=self.may_be_missing, unit=unit, seconds=seconds)
 
     @property
     @override

@@ -5,16 +5,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
 from doublure.schema.allowed import MISSING, Allowed
 from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype, dtype_reach, in_nanoseconds, nullable
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
+from doublure.schema.columns.missing_kinds import (
+    STYLES,
+    canonical_with_states,
+    numbers_with_states,
+    sampled_with_states,
+)
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
+from doublure.schema.missing_states import hole_states, keep_holes
 from doublure.schema.scalars import Meaning, Misfit, Token, Value, is_plain_number, label
 
 if TYPE_CHECKING:
@@ -28,10 +35,34 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
-Role: TypeAlias = Literal["target", "condition"]
+Role: TypeAlias = Literal["target", "condition", "weight"]
 Clock: TypeAlias = Literal["D", "s"]
 """A unit of time as NumPy writes it: days, seconds."""
-Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
+
+
+def _style(value: object) -> object:
+    """Return the texts of ``{style: r}``; anything else as it is."""
+    if not (isinstance(value, Mapping) and set(value) == {"style"}):
+        return value
+    if value["style"] not in STYLES:
+        raise ValueError(f"missing has a style that is not known; write one of {', '.join(STYLES)}, or list the texts")
+    return STYLES[value["style"]]
+
+
+Missing: TypeAlias = Annotated[
+    StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)],
+    BeforeValidator(_style),
+]
+
+
+class AlikeTexts(tuple[str, ...]):
+    """Texts that mean missing and are one kind of it."""
+
+    __slots__ = ()
+
+
+class MissingState(int):
+    """A kind of missing cells that is asked for, by its number."""
 
 
 class Column(Frozen):
@@ -69,6 +100,8 @@ class Column(Frozen):
     """Whether a range of its values means something."""
     integral: ClassVar[bool] = False
     """Whether its cells are written as whole numbers."""
+    table_type: ClassVar[str] = "string"
+    """The type of its released cells in a table schema of a Data Package."""
     clock: ClassVar[Clock | None] = None
     """The unit of its numbers, where they are times."""
     steers: ClassVar[bool] = False
@@ -101,6 +134,26 @@ class Column(Frozen):
         """The texts that mean "missing", without spaces around; an empty cell always does."""
         named = self.missing if isinstance(self.missing, tuple) else ()
         return tuple(dict.fromkeys(("", *(text.strip() for text in named))))
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        """The text of each state of a missing cell; an empty cell is the first where several texts are declared."""
+        if not self.may_be_missing:
+            return ()
+        first, *named = self.missing_tokens
+        several = len(named) > 1 and not isinstance(self.missing, AlikeTexts)
+        return (first, *named) if several else tuple(named or [first])[:1]
+
+    def of_one_kind(self) -> Self:
+        """Return the column with all of its texts as one kind of missing, as earlier versions had them."""
+        return (
+            self.model_copy(update={"missing": AlikeTexts(self.missing)}) if isinstance(self.missing, tuple) else self
+        )
+
+    @property
+    def missing_states(self) -> int:
+        """The number of states of a missing cell."""
+        return len(self.missing_texts)
 
     @property
     def may_be_missing(self) -> bool:
@@ -257,6 +310,11 @@ class Column(Frozen):
             MissingExtra: A library is not installed.
         """
 
+    @property
+    def found_by(self) -> str | None:
+        """The column by whose value its cells are found, where nothing is learned of them; None for most."""
+        return None
+
     def check_beside(self, columns: Mapping[str, Column], name: str) -> None:
         """Refuse a column that does not fit the others of its table.
 
@@ -356,7 +414,24 @@ class Column(Frozen):
 
     def snapped_numbers_of(self, cells: pd.Series[Any]) -> Floats:
         """Return the nearest ``(N,)`` numbers that cells can have to those that they hold."""
-        return self.snap(self.numbers_of(cells))
+        return self.snapped(self.kept_numbers(cells))
+
+    def snapped(self, numbers: Floats) -> Floats:
+        """Return the nearest ``(N,)`` numbers that cells can have; missing ones keep their states."""
+        return keep_holes(self.snap(numbers), numbers) if self.missing_states > 1 else self.snap(numbers)
+
+    def kept_numbers(self, cells: pd.Series[Any]) -> Floats:
+        """Return the ``(N,)`` numbers of canonical or sampled cells; a missing one is a NaN that has its state."""
+        return numbers_with_states(self, cells) if self.missing_states > 1 else self.numbers_of(cells)
+
+    def kept_cells(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as cells of a sample, which tell states of missing apart where they can."""
+        return sampled_with_states(self, numbers) if self.missing_states > 1 else self.cells_of(numbers)
+
+    def loaded_cells(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as canonical cells, missing ones with their states."""
+        cells = self.loaded_cells_of(numbers)
+        return canonical_with_states(self, cells, hole_states(numbers)) if self.missing_states > 1 else cells
 
     @abstractmethod
     def number_of(self, written: object) -> float:
@@ -476,7 +551,7 @@ class Column(Frozen):
             ValueError: It has no such cell; ``message; remedy``.
         """
         if self._is_token(value):
-            return self.one_of([None])
+            return self.one_of([self._hole(value)])
         if isinstance(value, str) and self.ordered and ".." in value and not self._lists(value):
             low, _, high = value.partition("..")
             return self.between(low.strip() or None, high.strip() or None)
@@ -485,7 +560,7 @@ class Column(Frozen):
         return self.one_of(self.several(value))
 
     def several(self, value: object) -> list[object]:
-        """Return the values that a request names, None for an empty cell.
+        """Return the values that a request names, None for an empty cell, and for one a :class:`MissingState`.
 
         Raises:
             ValueError: It names none; ``message; remedy``.
@@ -493,34 +568,45 @@ class Column(Frozen):
         if isinstance(value, (list, tuple, set, frozenset)):
             if not value:
                 raise ValueError("is an empty list; give a value")
-            return [None if each is None or self._is_token(each) else each for each in value]
+            return [self._hole(each) if each is None or self._is_token(each) else each for each in value]
         if isinstance(value, str) and not self._lists(value):
-            return [None if self._is_token(part.strip()) else part.strip() for part in value.split(",")]
+            parts = (part.strip() for part in value.split(","))
+            return [self._hole(part) if self._is_token(part) else part for part in parts]
         return [value]
 
+    def _hole(self, cell: object) -> MissingState | None:
+        """Return the kind of missing cells that a declared text names, among several; None for all of them."""
+        text = "" if cell is None else label(cell)
+        several = text and self.missing_states > 1
+        return MissingState(self.missing_texts.index(text)) if several else None
+
     def ruled(self, written: object) -> Allowed:
-        """Return the cells that a rule names: a value, a list of values, or ``missing``.
+        """Return the cells that a rule names: a value, a list of values, ``missing``, or the text of one kind of it.
 
         Raises:
             ValueError: It has no such cell; ``message; remedy``.
         """
         cells = written if isinstance(written, (list, tuple)) else (written,)
-        return self.one_of([None if self.means_missing(cell) else cell for cell in cells])
+        several = self.missing_states > 1
+        named = [self._hole(cell) if several and self._is_token(cell) else cell for cell in cells]
+        return self.one_of([None if self.means_missing(cell) else cell for cell in named])
 
     def means_missing(self, cell: object) -> bool:
         """Return whether a rule means an empty cell: ``missing``, unless the column lists a value of that name."""
         return cell == MISSING and not self._lists(MISSING)
 
     def one_of(self, cells: Sequence[object]) -> Allowed:
-        """Return single cells; None is an empty one.
+        """Return single cells; None is any that is missing.
 
         Raises:
             ValueError: It has no such cell; ``message; remedy``.
         """
         if None in cells and not self.may_be_missing:
             raise ValueError("is never missing; ask for a value, or declare missing")
-        found = tuple(self.place_of(cell) for cell in cells if cell is not None)
-        return Allowed(values=found, missing=None in cells, slack=self.slack)
+        holes = [cell for cell in cells if isinstance(cell, MissingState)]
+        found = tuple(self.place_of(cell) for cell in cells if cell is not None and cell not in holes)
+        states = () if None in cells else tuple(holes)
+        return Allowed(values=found, missing=None in cells or bool(holes), states=states, slack=self.slack)
 
     def between(self, low: object, high: object) -> Allowed:
         """Return all cells from one to another, within the bounds; None is an open end.
@@ -553,6 +639,10 @@ class Column(Frozen):
     def _roles_fit(self) -> Column:
         if "condition" in self.roles and not self.steers:
             raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
+        if "weight" in self.roles and not (self.plain and self.roles == ("weight",)):
+            raise ValueError("a weight is an integer or real column without another role; remove the role")
+        if "weight" in self.roles and self.ends is not None and self.ends[0] < 0:
+            raise ValueError("a weight is at least 0; declare bounds that are, or remove the role")
         if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
             raise ValueError("a condition cannot be missing; declare missing: false")
         if len(set(self.roles)) != len(self.roles):

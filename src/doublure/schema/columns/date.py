@@ -18,6 +18,7 @@ class DateColumn(CalendarColumn):
     """Calendar days."""
 
     like: ClassVar[str] = "date"
+    table_type: ClassVar[str] = "date"
     clock: ClassVar[Clock] = "D"
     example: ClassVar[str | None] = "write bounds: [2020-01-31, 2024-12-31]"
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [YYYY-MM-DD, YYYY-MM-DD]"}

@@ -119,6 +119,12 @@ def is_iso(date_format: str) -> bool:
     return _ISO.fullmatch(date_format) is not None
 
 
+def whole_ends(date_format: str | None) -> tuple[float, float] | None:
+    """Return the ends of what dates of this form may be as whole numbers; None if they are none."""
+    form = date_format or ""
+    return (0.0, 10.0 ** len(form) - 1) if is_whole(form) else None
+
+
 def is_whole(date_format: str) -> bool:
     """Return whether dates of this form are whole numbers, such as 20230309.
 

@@ -18,6 +18,7 @@ class DatetimeColumn(CalendarColumn):
     """Moments, rounded to ``step`` seconds; naive, or in the declared time zone."""
 
     like: ClassVar[str] = "datetime"
+    table_type: ClassVar[str] = "datetime"
     clock: ClassVar[Clock] = "s"
     example: ClassVar[str | None] = "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]"
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]"}

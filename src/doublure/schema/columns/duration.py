@@ -40,6 +40,7 @@ class DurationColumn(ParsedColumn):
     """Spans of time: seconds, rounded to ``step``."""
 
     like: ClassVar[str | None] = "duration"
+    table_type: ClassVar[str] = "any"  # texts in CSV, spans of time in Parquet
     adds_up: ClassVar[bool] = True
     example: ClassVar[str | None] = "write bounds: ['0:00:00', '2:30:00']"
     expected: ClassVar[str] = (

@@ -28,6 +28,7 @@ class IdColumn(MadeColumn):
     identifies: ClassVar[bool] = True
     noun: ClassVar[str] = "an id"
     way: ClassVar[str] = "numbered anew"
+    table_type: ClassVar[str] = "integer"
     own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 

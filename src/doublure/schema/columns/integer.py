@@ -22,6 +22,7 @@ class IntegerColumn(NumberColumn):
     """Whole numbers within public bounds, both included."""
 
     like: ClassVar[str] = "integer"
+    table_type: ClassVar[str] = "integer"
     integral: ClassVar[bool] = True
     example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53"
 

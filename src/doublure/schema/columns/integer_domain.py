@@ -8,6 +8,7 @@ no sensitivity.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ _SINGLE = 64
 """A full cell of so many values is cut into single ones."""
 _ROUND = 32
 _DAY = 86_400
+_SEVERAL = 4
+"""Fewest multiples of a step up to the largest value, for them to say something."""
+_CLOCK_LATTICES = (_DAY, 43_200, 3600, 1800, 900, 300, 60)
+"""Seconds of a day, half a day, an hour, and the parts of an hour that nest."""
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
 """Seconds that clocks and plans are divided by, up to half a day."""
 
@@ -47,7 +52,7 @@ class IntegerDomain:
     Attributes:
         first: The lowest integer.
         last: The highest.
-        nullable: Whether ``last + 1`` stands for missing.
+        nullable: How many integers after the last stand for missing: one, or one a declared kind.
         ordered: Whether neighbours belong together.
         unit: The number that one integer stands for; a list counts places.
         spikes: Integers that are declared to stand out.
@@ -55,16 +60,19 @@ class IntegerDomain:
 
     divisible: ClassVar[bool] = False
     """Whether records are looked for from public cells down, by parts of those that are full."""
+    tapers: ClassVar[bool] = False
+    """Whether values far from the others are expected to be ever rarer."""
 
     first: int
     last: int
-    nullable: bool
+    nullable: int
     ordered: bool = False
     unit: float = 1.0
     spikes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse ends that are no integers in order."""
+        object.__setattr__(self, "nullable", int(self.nullable))
         if type(self.first) is not int or type(self.last) is not int or self.first > self.last:
             raise SchemaError(
                 f"{type(self).__name__} has ends that are no integers in order",
@@ -100,6 +108,31 @@ class IntegerDomain:
 
         return np.arange(first, last + 1)
 
+    def lattices(self) -> tuple[int, ...]:
+        """Return steps between round values, the coarsest first, each a multiple of the next, the last 1.
+
+        Rows are counted by the coarsest step that divides their value. People round: many values are round at once.
+        """
+        return (1,)
+
+    def nested_steps(self) -> Ints:
+        """Return the steps ``(K,)`` between round values, checked.
+
+        Raises:
+            SchemaError: They do not nest.
+        """
+        import numpy as np
+
+        found = self.lattices()
+        nested = all(type(step) is int and step > 0 for step in found) and found[-1:] == (1,)
+        if not nested or any(one <= other or one % other for one, other in itertools.pairwise(found)):
+            raise SchemaError(
+                "gives steps that do not nest",
+                field=f"{type(self).__name__}.lattices",
+                remedy="return integers, the coarsest first, each a multiple of the next, the last 1",
+            )
+        return np.array(found, dtype=np.int64)
+
     def initial_partition(self) -> Ints:
         """Return where public cells begin, checked.
 
@@ -134,6 +167,7 @@ class NumberDomain(IntegerDomain):
     """
 
     divisible: ClassVar[bool] = True
+    tapers: ClassVar[bool] = True
 
     ordered: bool = True
     scale: Scale | None = None
@@ -160,6 +194,13 @@ class NumberDomain(IntegerDomain):
         alone = np.arange(-(-first // step), last // step + 1) * step
         return np.unique(np.concatenate([[first], alone, alone[alone < last] + 1])).astype(np.int64)
 
+    @override
+    def lattices(self) -> tuple[int, ...]:
+        """Return 1, 5, 10, 50, … up to a quarter of the largest value: in a decimal system 2 does not nest below 5."""
+        most = max(abs(self.first), abs(self.last)) // _SEVERAL
+        steps = (times * 10**power for power in range(19) for times in (1, 5))
+        return tuple(itertools.takewhile(lambda step: step <= max(most, 1), steps))[::-1]
+
     def round_steps(self) -> Iterator[int]:
         """Yield the steps between values that people write, ascending, without end."""
         return (times * 10**power for power in range(19) for times in (1, 2, 5))
@@ -176,9 +217,21 @@ class NumberDomain(IntegerDomain):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeDomain(NumberDomain):
-    """The integers of a time, which has no small and no round values: all cells are of equal width."""
+    """The integers of a time, which has no small values: all cells are of equal width.
+
+    Attributes:
+        seconds: Seconds of one integer.
+    """
+
+    tapers: ClassVar[bool] = False
 
     scale: Scale | None = "linear"
+    seconds: float = _DAY
+
+    @override
+    def lattices(self) -> tuple[int, ...]:
+        """Return whole days, hours, quarters, minutes, as far as integers are shorter."""
+        return _clock_lattices(self.seconds)
 
     @override
     def parts(self, first: int, last: int) -> Ints:
@@ -192,10 +245,21 @@ class SecondsDomain(NumberDomain):
     """The integers of a number of seconds: people write whole minutes, quarters of an hour, hours and days."""
 
     @override
+    def lattices(self) -> tuple[int, ...]:
+        """Return whole days, hours, quarters, minutes."""
+        return _clock_lattices(self.unit)
+
+    @override
     def round_steps(self) -> Iterator[int]:
         days = (_DAY * times * 10**power for power in range(14) for times in (1, 2, 5))
         yield from (round(step / self.unit) for step in (*_CLOCK_STEPS, *days) if step % self.unit == 0)
         yield from super().round_steps()
+
+
+def _clock_lattices(seconds: float) -> tuple[int, ...]:
+    """Return the clock's nested steps, in integers of so many seconds."""
+    steps = [int(step // seconds) for step in _CLOCK_LATTICES if step > seconds and step % seconds == 0]
+    return (*steps, 1)
 
 
 def _checked(starts: Any, first: int, last: int, where: str) -> Ints:

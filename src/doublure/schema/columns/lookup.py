@@ -59,6 +59,11 @@ class PublicColumn(MadeColumn):
 
     @property
     @override
+    def found_by(self) -> str | None:
+        return self.by
+
+    @property
+    @override
     def shown_missing(self) -> bool | list[str]:
         return self.by is not None
 

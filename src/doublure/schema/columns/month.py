@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from doublure.schema.columns.calendar import YEARS
-from doublure.schema.columns.date_format import Moment, MonthFormat, date_text, is_whole, respelt
+from doublure.schema.columns.date_format import Moment, MonthFormat, date_text, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.parsed import ParsedColumn, WrittenCell
@@ -74,8 +74,7 @@ class MonthColumn(ParsedColumn):
     @property
     @override
     def stored_ends(self) -> tuple[float, float] | None:
-        form = self.date_format or ""
-        return (0.0, 10.0 ** len(form) - 1) if is_whole(form) else None
+        return whole_ends(self.date_format)
 
     @override
     def integer_domain(self) -> IntegerDomain:

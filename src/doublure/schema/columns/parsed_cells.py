@@ -80,7 +80,7 @@ def iso_cells(seconds: Floats, date_format: str) -> pd.Series[Any]:
     moments = np.where(missing, 0, seconds).astype(np.int64).astype("datetime64[s]")
     unit: Literal["D", "m", "s"] = "s" if "ss" in date_format else "m" if "h" in date_format else "D"
     texts = np.datetime_as_string(moments, unit=unit)
-    if " " in date_format:
+    if " " in date_format and len(texts):  # of none, NumPy replaces nothing and raises
         texts = np.char.replace(texts, "T", " ")
     found = texts.astype(object)
     found[missing] = None

@@ -20,6 +20,7 @@ class RealColumn(NumberColumn):
     """Real numbers within public bounds, rounded to ``precision`` decimals if given."""
 
     like: ClassVar[str] = "real"
+    table_type: ClassVar[str] = "number"
     example: ClassVar[str | None] = "write bounds: [0, 99.5]"
 
     own_dtype: ClassVar[Dtype | None] = "float64"

@@ -29,6 +29,7 @@ class TimeColumn(ParsedColumn):
     """Times of day: whole seconds since midnight, rounded to ``step``."""
 
     like: ClassVar[str | None] = "time"
+    table_type: ClassVar[str] = "time"
     example: ClassVar[str | None] = "write bounds: ['06:00', '22:00']"
     expected: ClassVar[str] = "write times of day that there are, such as 07:30 or 07:30:15"
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: ['HH:MM', 'HH:MM']"}

@@ -23,6 +23,7 @@ class YearColumn(IntegerColumn):
     """Years of the calendar: whole numbers that do not add up, bought among years and not among powers of ten."""
 
     like: ClassVar[str] = "year"
+    table_type: ClassVar[str] = "year"
     adds_up: ClassVar[bool] = False
     plain: ClassVar[bool] = False
     example: ClassVar[str | None] = "write bounds: [1990, 2024]"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from graphlib import CycleError, TopologicalSorter
-from itertools import groupby, pairwise
+from itertools import combinations, groupby, pairwise
 from operator import or_
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
+from doublure.schema.rules.calendar_order import CalendarOrder, comparable
 from doublure.schema.rules.rule import CellSource, Floats, Likeness, Mask, Names, NumericRule, Rule
 
 
@@ -32,13 +33,24 @@ class AtMost(Rule):
         super().check(columns)
         for left, right in pairwise(self.at_most):
             _check_pair(left, right, columns)
+        for pair in self._across_calendars(columns):
+            if all(columns[name].settled for name in pair) and not CalendarOrder.of_pair(pair, columns).possible_at_all:
+                low, high = map(printable, pair)
+                raise ValueError(f"no value of {low} is at most one of {high}; fix the bounds")
+
+    def _across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of its columns that are times of different calendars."""
+        yield from (pair for pair in combinations(self.at_most, 2) if comparable(*(columns[name] for name in pair)))
 
     @classmethod
     @override
     def check_together(cls, rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
-        chains = order_columns(rules)
-        if {name for name, _ in chains} & {name for rule in rules for name in rule.derives}:
+        chains = order_columns(rules, columns)
+        ordered = {name for name, _ in chains}
+        if ordered & {name for rule in rules if rule.deriving for name in rule.derives}:
             raise ValueError("at_most names a column that equal derives; name the first of the equal ones")
+        if computed := ordered & {name for rule in rules for name in rule.derives}:
+            raise ValueError(f"at_most names {printable(min(computed))}, which is computed; write a range instead")
         for left, right in sorted(ordered_pairs(chains)):
             lowest, highest = columns[left].grid, columns[right].grid
             if lowest and highest and lowest[0] > highest[1]:
@@ -46,15 +58,17 @@ class AtMost(Rule):
 
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+        yield from (CalendarOrder.of_pair(pair, columns) for pair in self._across_calendars(columns))
         every = [rule for rule in beside if isinstance(rule, AtMost)]
-        if self is every[-1]:
-            chains = order_columns(every)
+        if self is every[-1] and (chains := order_columns(every, columns)):
             lists, names = tuple(rule.at_most for rule in every), tuple(name for name, _ in chains)
             yield ColumnOrder(names=names, columns=columns, chains=chains, lists=lists)
 
 
 def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
+    if comparable(lower, upper):
+        return
     if not (lower.alike(upper) and lower.ordered):
         raise ValueError(f"at_most needs {pair} to be of one type; use two of one type that has an order")
     if lower.domain != upper.domain:
@@ -68,21 +82,22 @@ def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
 # -- of all rules ------------------------------------------------------------------------------------------------------
 
 
-def compared_pairs(rules: Sequence[Rule]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs (low, high) of which an ``at_most`` names one after the other."""
+def compared_pairs(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs (low, high) of one calendar of which an ``at_most`` names one after the other."""
     for rule in rules:
         if isinstance(rule, AtMost):
-            yield from pairwise(rule.at_most)
+            pairs = pairwise(rule.at_most)
+            yield from (pair for pair in pairs if not comparable(*(columns[name] for name in pair)))
 
 
-def order_columns(rules: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def order_columns(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return every column that an ``at_most`` names after those it must not be below: ``(name, (below, …))``.
 
     Raises:
         ValueError: The rules go round in a circle.
     """
     below: dict[str, set[str]] = {}
-    for left, right in compared_pairs(rules):
+    for left, right in compared_pairs(rules, columns):
         below.setdefault(left, set())
         below.setdefault(right, set()).add(left)
     try:
@@ -146,7 +161,7 @@ class ColumnOrder(NumericRule):
         import numpy as np
 
         for names in self.lists:
-            for _, alike in groupby(names, key=lambda name: self.columns[name].limits):
+            for _, alike in groupby(names, key=lambda name: (self.columns[name].shown_type, self.columns[name].limits)):
                 _sort(numbers, list(alike))
         nothing = np.full(len(off), np.nan)
         reached: dict[str, Floats] = {}

@@ -59,7 +59,7 @@ class Determines(Rule):
             raise ValueError(f"{pair} lacks {count - len(pairs)} of the first's {count} values; give each a line")
         if first.may_be_missing and math.isnan(hole) and not second.may_be_missing:
             raise ValueError(f"{pair} does not say what goes with an empty cell; give a line that begins empty")
-        yield DerivedColumn(name, source, _ListedCells(pairs, hole))
+        yield DerivedColumn(name, (source,), _ListedCells(pairs, hole))
 
     @classmethod
     @override

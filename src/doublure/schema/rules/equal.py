@@ -33,7 +33,7 @@ class Equal(Rule):
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         for name in self.derives:
-            yield DerivedColumn(name, self.equal[0], _make_conversion(columns[self.equal[0]], columns[name]))
+            yield DerivedColumn(name, self.equal[:1], _make_conversion(columns[self.equal[0]], columns[name]))
 
 
 def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:

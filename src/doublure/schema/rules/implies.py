@@ -15,6 +15,7 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed, Cells
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
+from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import CellSource, Floats, Follow, Mask, NumericRule, Rule
 
 
@@ -133,7 +134,7 @@ def _nearest(cells: Allowed, numbers: Floats, *, even: bool) -> Floats:
     if cells.span is not None:
         return np.clip(np.nan_to_num(numbers, nan=cells.span[0]), *cells.span)
     if not cells.values:
-        return np.full(len(numbers), np.nan)
+        return np.full(len(numbers), tag_holes(min(cells.states, default=0)))
     if not even:
         return np.full(len(numbers), cells.values[0])
     values = np.asarray(cells.values)

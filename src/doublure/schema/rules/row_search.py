@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
+from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import DerivedColumn, NumericRule
 
 _MOST_STEPS = 50_000
@@ -53,8 +54,12 @@ class RowSearch:
 
     @property
     def sure(self) -> bool:
-        """Whether finding no row means that there is none: sums have more rows than the ends and middles looked at."""
-        return self._steps <= _MOST_STEPS and all(rule.certain for rule in self._rules)
+        """Whether finding no row means that there is none.
+
+        Sums, and columns that follow from several, have more rows than the ends and middles looked at.
+        """
+        plain = all(rule.certain for rule in self._rules) and all(len(each.sources) == 1 for each in self._derived)
+        return self._steps <= _MOST_STEPS and plain
 
     def find(self) -> dict[str, float] | None:
         """Return the first row that keeps all rules."""
@@ -84,8 +89,8 @@ class RowSearch:
 
     def _tried(self, row: dict[str, float], turn: int) -> dict[str, float] | None:
         for each in self._derived:
-            if each.source in row and each.name not in row:
-                row[each.name] = each.follow(row[each.source])
+            if each.name not in row and all(name in row for name in each.sources):
+                row[each.name] = each.follow(*(row[name] for name in each.sources))
         possible = all(rule.possible(row) for rule in self._rules)
         wanted = all(cells.has(row[name]) for name, cells in self._asked.items() if name in row)
         return self._go(row, turn) if possible and wanted else None
@@ -107,11 +112,11 @@ class RowSearch:
             yield from dict.fromkeys([*points, *_inside(column, middles)])
             if self._sources(name):
                 yield from (ends[0] + place * column.unit for place in range(column.size or 0))
-        if column.may_be_missing:
-            yield math.nan
+        for state in range(column.missing_states):
+            yield tag_holes(state)
 
     def _sources(self, name: str) -> bool:
-        return any(each.source == name for each in self._derived)
+        return any(each.sources == (name,) for each in self._derived)
 
 
 def _points(column: Column, cells: Allowed) -> list[float]:

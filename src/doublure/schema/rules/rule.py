@@ -51,17 +51,17 @@ def refuse_file(value: object) -> object:
 
 
 class DerivedColumn(NamedTuple):
-    """A column that follows from another.
+    """A column that follows from others.
 
     Attributes:
         name: The column.
-        source: The other.
-        follow: The cells that go with those of the source: ``(N,)``, or of one row, NaN for an empty one.
+        sources: The others.
+        follow: The cells that go with those of the sources: ``(N,)`` each, or of one row, NaN for an empty one.
     """
 
     name: str
-    source: str
-    follow: Callable[[Any], Any]
+    sources: tuple[str, ...]
+    follow: Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class CellSource:
         rng: None: from the row alone.
         turn: How often the rules were gone through before.
         sound: ``(N,)`` rows that keep all rules, and may lend cells.
-        root_of: Column -> the modelled column that it follows from (often itself), and the way.
+        root_of: Column -> the modelled column that it alone follows from (often itself), and the way.
     """
 
     rng: Rng | None
@@ -160,7 +160,7 @@ class Rule(Frozen):
 
     @property
     def derives(self) -> tuple[str, ...]:
-        """The columns that follow from the first of :attr:`names`, and are not modelled."""
+        """The columns that follow from :attr:`sources`, and are not modelled."""
         return self.names[1:] if self.deriving else ()
 
     @property
@@ -171,6 +171,16 @@ class Rule(Frozen):
     @property
     def rings(self) -> Rings:
         """The corners of a public region's rings, in which places of its columns lie; none for the whole map."""
+        return ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns from which those that it derives follow."""
+        return self.names[:1]
+
+    @property
+    def missing_as_one(self) -> tuple[str, ...]:
+        """The columns that it says are missing in the same rows."""
         return ()
 
     def settled(self, columns: Mapping[str, Column]) -> bool:
@@ -222,6 +232,10 @@ class Rule(Frozen):
         Raises:
             ValueError: It has cells that a column does not have; ``message; remedy``.
         """
+        yield from ()
+
+    def distances(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, float, float]]:
+        """Yield ``(from, to, least, most)``: columns of one calendar, and how far apart their numbers may lie."""
         yield from ()
 
     def explain(self) -> str:

@@ -58,18 +58,21 @@ class RuleSet:
     def components(self) -> tuple[frozenset[str], ...]:
         """Columns that rules hold together: no rule joins two of these."""
         found: list[frozenset[str]] = []
-        for names in [*({each.name, each.source} for each in self.derived), *(set(rule.names) for rule in self.kept)]:
+        for names in [*({each.name, *each.sources} for each in self.derived), *(set(rule.names) for rule in self.kept)]:
             joined = frozenset(names).union(*(part for part in found if part & names))
             found = [*(part for part in found if not part & names), joined]
         return tuple(found)
 
     def root_of(self, name: str) -> tuple[str, Follow]:
-        """Return the modelled column that another follows from (often itself), and the way."""
+        """Return the modelled column that another follows from (often itself), and the way.
+
+        A column that follows from several leads no further.
+        """
         steps: list[Follow] = []
         for each in reversed(self.derived):
-            if each.name == name:
+            if each.name == name and len(each.sources) == 1:
                 steps.insert(0, each.follow)
-                name = each.source
+                name = each.sources[0]
         return name, lambda numbers: reduce(lambda cells, step: step(cells), steps, numbers)
 
     @property
@@ -102,7 +105,7 @@ class RuleSet:
 
         found = np.zeros(_length(numbers), dtype=np.bool_)
         for each in self.derived:
-            found |= ~_same(numbers[each.name], each.follow(numbers[each.source]))
+            found |= ~_same(numbers[each.name], each.follow(*(numbers[name] for name in each.sources)))
         for rule in self.kept:
             found |= rule.broken(numbers)
         return found
@@ -131,7 +134,7 @@ class RuleSet:
 
     def _follow(self, numbers: dict[str, Floats]) -> None:
         for each in self.derived:
-            numbers[each.name] = each.follow(numbers[each.source])
+            numbers[each.name] = each.follow(*(numbers[name] for name in each.sources))
 
     def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: Rng | None) -> None:
         """Give rows that no turn has fixed the cells of one that keeps all rules."""
@@ -202,6 +205,9 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
 def _check_together(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     derived = [name for rule in rules for name in rule.derives]
     repeated = {name for rule in rules if rule.repeats for name in rule.derives}
+    computed = [name for rule in rules if not rule.deriving for name in rule.derives]
+    if twice := sorted({name for name in computed if derived.count(name) > 1}):
+        raise ValueError(f"{printable(twice[0])} follows by two rules; take one away")
     if len(set(derived)) != len(derived) or {rule.names[0] for rule in rules if rule.repeats} & repeated:
         raise ValueError("a column stands in two equal constraints; write one list with all of them")
     for model in dict.fromkeys(type(rule) for rule in rules):
@@ -215,6 +221,7 @@ def _check_together(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Non
     known = [rule for rule in rules if rule.settled(columns)]
     together = RuleSet(known, columns)
     plain = {name for rule in known if not rule.encoded for name in rule.names}
+    plain |= {name for rule in together.kept if not rule.joint for name in rule.names}
     for component in together.components:
         if component & plain and together.witness(component) is None:
             named = ", ".join(sorted(map(printable, component)))
@@ -238,22 +245,23 @@ def _refuse_bought(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None
 
 
 def derived_by(rules: Sequence[Rule], *, repeated: bool = False) -> dict[str, str]:
-    """Return the columns that follow from another: ``{derived: source}``.
+    """Return the columns that follow from others: ``{derived: first source}``.
 
     Args:
         rules: The schema's.
         repeated: Only those that say the same as their source, value by value (``equal``).
     """
-    return {name: rule.names[0] for rule in rules if rule.repeats or not repeated for name in rule.derives}
+    return {name: rule.sources[0] for rule in rules if rule.repeats or not repeated for name in rule.derives}
 
 
 def _in_turn(derived: Mapping[str, DerivedColumn]) -> tuple[DerivedColumn, ...]:
     try:
-        turns = TopologicalSorter({name: {each.source} for name, each in derived.items()}).static_order()
+        turns = TopologicalSorter({name: {*each.sources} for name, each in derived.items()}).static_order()
         return tuple(derived[name] for name in turns if name in derived)
     except CycleError as error:
-        name = printable(error.args[1][0])
-        raise ValueError(f"determines goes round in a circle through {name}; take one away") from None
+        circle = error.args[1]
+        word = "determines" if all(len(derived[name].sources) == 1 for name in circle) else "a computed column"
+        raise ValueError(f"{word} goes round in a circle through {printable(circle[0])}; take one away") from None
 
 
 def _same(left: Floats, right: Floats) -> Mask:

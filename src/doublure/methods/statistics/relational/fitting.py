@@ -70,7 +70,7 @@ def fit(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
         tree = build_generator(own, release_and_fit(own, settings, tables))
         _tree_of(generator, stage).take(tree.tree)
         before += sum(steps_of(access) for access in accesses)
-    job.hand_out(tuple(published))
+    job.hand_out(tuple(replace(table, columns=tuple(map(encoder.shown, table.columns))) for table in published))
     return generator
 
 
@@ -149,8 +149,8 @@ class StageValues(TableValues):
     """
 
     def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
-        layout, root = encoder.layout, encoder.schema.root
-        related = encoder.schema
+        layout, related = encoder.layout, encoder.related
+        root = related.root
         counts = TableValues(_facts({count_name(name): row_count(related, name) for name in related.children}))
         sources: list[tuple[TableValues, int, str]] = [(counts, place, "{}") for place in range(len(layout.children))]
         sources += [(encoder.tables[root], place, f"{root}.{{}}") for place in range(layout.root)]

@@ -55,7 +55,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     ) -> tuple[Access, ...]:
         wanted = []
         for stage, share in stage_shares(list_stages(schema), settings):
-            planned = plan_releases(stage.schema, "")
+            planned = plan_releases(stage.schema, "", round_values=settings.round_values)
             wanted += [
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()

@@ -178,7 +178,8 @@ def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, toge
     base = integer_domain(schema.modelled(schema.root), below)
     widest = max(1, domain.last - base.first)
     beyond = 0 if together else int(domain.nullable)
-    return IntegerColumn(bounds=(0, widest + beyond), missing=domain.nullable if together else False)
+    missing = schema.tables[child].columns[own].missing if domain.nullable > 1 else domain.nullable == 1
+    return IntegerColumn(bounds=(0, widest + beyond), missing=missing if together else False)
 
 
 def _counted(table: TableSchema, own: str, *, together: bool) -> Column:

@@ -11,7 +11,8 @@ from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
-from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
+from doublure.methods.statistics.tables.nodes import NoisyCounts
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
@@ -72,7 +73,8 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
     """
     tables = tables or NoisyTables(job, settings)
     tables.count()
-    job.hand_out(name_tables(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
+    patterns = tables.nodes[0].patterns if tables.nodes else None
+    job.hand_out(name_tables(tables.encoder, patterns, tables.blocks, tables.published))
     moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
@@ -179,12 +181,12 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
             ties, leaning, inner = fit_edge(nodes[above], node, seen, both, weights, within=tables.pairs_within)
         leaves = node.leaves
-        missing = leaves.domain.nullable and node.patterns is None
+        missing = leaves.domain.nullable > 0 and node.patterns is None
         drawn.append(
             TreeNode(
                 part=leaves.part,
                 parent=parent,
-                starts=np.append(leaves.starts, leaves.domain.last + 1) if missing else leaves.starts,
+                starts=leaves.all_starts,
                 widths=leaves.width.astype(np.int64),
                 mass=leaves.mass,
                 fine=node.fine,
@@ -194,14 +196,18 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
                 ties=ties,
                 leaning=leaning,
                 inner=inner,
-                missing=int(node.coarse[-1]) if missing else -1,
+                missing=int(node.coarse[len(leaves.starts)]) if missing else -1,
+                steps=leaves.domain.nested_steps(),
+                pulls=leaves.pulls,
             )
         )
     bits, about = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
     if nodes[0].patterns is not None:
         together = nodes[0].patterns
         of_part = {node.leaves.part: turn[place] for place, node in enumerate(nodes) if node.patterns is None}
-        bits, about = together.bits, np.array([of_part[part] for part in together.parts])
+        members = [tables.blocks[part] for part in together.parts]
+        bits = np.repeat(together.bits, [len(own) for own in members], axis=1)
+        about = np.array([of_part[part] for own in members for part in own])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
     if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns

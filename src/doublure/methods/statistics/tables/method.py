@@ -1,6 +1,7 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`). The
+There are up to eleven releases, each with exact discrete Gaussian noise
+(:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
 tables, a spanning tree of the strongest pairs is drawn within its components, and the target is drawn last. There are
@@ -58,8 +59,14 @@ class TableStatistics(StatisticsStrategy[S]):
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
+        if settings.paired is not None and plan_releases(schema, settings.within or "").pairs_within:
+            raise SettingError(
+                f"chooses nothing: all pairs are counted, within the values of {printable(settings.within or '')}",
+                field="paired",
+                remedy='leave it out, or count no pair within a column: within=""',
+            )
         noise = noise_multiplier()
-        scored, paired = affordable_pairs(schema, settings.within or "", noise)
+        scored, paired = affordable_pairs(schema, settings.within or "", noise, round_values=settings.round_values)
         update = {
             "scored": settings.scored or scored or 1,
             "paired": settings.paired or paired or 1,
@@ -107,7 +114,14 @@ class TableStatistics(StatisticsStrategy[S]):
 
 
 def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
-    return plan_releases(schema, own.within or "", scored=own.scored, paired=own.paired, seen=own.seen)
+    return plan_releases(
+        schema,
+        own.within or "",
+        scored=own.scored,
+        paired=own.paired,
+        seen=own.seen,
+        round_values=own.round_values,
+    )
 
 
 def _values(schema: Schema, name: str) -> int:
@@ -115,7 +129,7 @@ def _values(schema: Schema, name: str) -> int:
     column = schema.columns[name]
     domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
-    return len(domain) + (missing is not False) if known else 0
+    return len(domain) + (column.missing_states or missing is not False) if known else 0
 
 
 def _few_valued(schema: Schema) -> str:

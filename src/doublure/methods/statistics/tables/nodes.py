@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from doublure.methods.statistics.binning import empirical_bayes_counts, project_to_simplex
+from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
+from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.leaves import (
     ColumnLeaves,
     Floats,
@@ -18,9 +19,22 @@ from doublure.methods.statistics.tables.leaves import (
     join_rare,
     split_groups,
 )
-from doublure.methods.statistics.tables.tails import BlankRun, find_blanks, join_blanks
+from doublure.methods.statistics.tables.posterior import ColumnPosterior, group_bounds
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCounts:
+    """A noisy table.
+
+    Attributes:
+        counts: Noisy counts, of any shape.
+        variance: Variance of each count's noise.
+    """
+
+    counts: Floats
+    variance: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +87,8 @@ class Node:
         single_variance: ``(m,)`` variances of their noise.
         believed: ``(m,)`` most likely counts of the coarse groups, adding up to all rows.
         fine: ``(leaves,)`` groups in the tree's pairs, nested in the coarse ones.
+        posterior: All counts of a number together; None for others.
+        missing: Earlier counts ``(kinds,)`` of missing cells, and their precision.
     """
 
     leaves: ColumnLeaves
@@ -85,6 +101,8 @@ class Node:
     single_variance: Floats = field(default_factory=lambda: np.zeros(0))
     believed: Floats = field(default_factory=lambda: np.zeros(0))
     fine: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    posterior: ColumnPosterior | None = None
+    missing: tuple[Floats, float] = field(default_factory=lambda: (np.zeros(0), 0.0))
 
     @classmethod
     def of_patterns(cls, patterns: MissingPatterns, counts: Floats, noise: float) -> Node:
@@ -131,9 +149,33 @@ class Node:
         own = self.patterns
         return Patterns(parts=own.parts, marks=own.marks, cells=groups[own.nearest], size=int(groups.max()) + 1)
 
+    def locate(
+        self, seen: Sequence[tuple[CutCells, NoisyCounts]], cells: NoisyCounts, lattices: NoisyCounts | None
+    ) -> None:
+        """Estimate the masses of a number's leaves from the releases that look for its rows.
+
+        Args:
+            seen: Cut leaves with their parts' counts, in the order of the releases.
+            cells: Counts of the public cells.
+            lattices: Counts of values on nested lattices; None if they were not counted.
+        """
+        domain = self.leaves.domain
+        public = domain.initial_partition()
+        starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
+        self.posterior = ColumnPosterior(domain, starts)
+        self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
+        if lattices is not None:
+            self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
+        for cut, parts in seen:
+            self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variance)
+        self.posterior.fit()
+        self.leaves = ColumnLeaves.of(domain, self.leaves.part, starts)
+        self.missing = cells.counts[len(public) :], 1 / cells.variance
+        self.take_posterior(np.maximum(self.missing[0], 0.0))
+
     def join(self, *, most: int, noise: float, pair_noise: float) -> None:
         """Choose the groups in which the column is counted, at this noise."""
-        if not self.leaves.mass.any():  # a narrow column, whose rows were not located before
+        if not self.leaves.mass[: len(self.leaves.starts)].any():  # a narrow column, whose rows were not located
             self.own = np.arange(self.leaves.size)
         else:
             self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
@@ -146,63 +188,58 @@ class Node:
             most: Approximate number of groups in pairs.
             pair_noise: Standard deviation of the pairs' noise.
         """
-        # 1. Runs of seemingly empty blocks become one group each, whose total is shrunk.
-        blanks: list[BlankRun] = []
-        clear = np.zeros(len(self.counts), dtype=bool)
-        narrow = self.patterns is None and self.ordered and not self.leaves.mass.any()
-        if self.leaves.empty.any() or narrow:
-            blanks, clear = find_blanks(self.leaves, self.own, self.counts, math.sqrt(self.variance))
-        counts, variances = self._seen_before(total, clear, blanks)
-        counts, variances, joined_to = join_blanks(blanks, counts, variances)
-        # 2. Non-negative counts that add up to all rows; a long list of categories is shrunk instead.
-        likely = project_to_simplex(counts, variances, total=total)
-        if self.patterns is None and not self.ordered and len(counts) > _MANY:
-            likely = empirical_bayes_counts(counts, noise=math.sqrt(self.variance))
-            likely *= total / max(likely.sum(), _LEAST)
-        # 3. The rows of a run are spread over its blocks, then over their leaves.
-        for blank in blanks:
-            rows = float(likely[joined_to[blank.groups[0]]])
-            held = blank.held(self.counts[blank.groups], rows, math.sqrt(self.variance))
-            for group, part in zip(blank.groups, held, strict=True):
-                block = self.own == group
-                within = self.leaves.mass[block] if self.leaves.mass[block].any() else self.leaves.width[block]
-                self.leaves.mass[block] = part * within / within.sum()
-        self.own = joined_to[self.own]
-        self.leaves.mass = self.leaves.spread(self.own, likely)
-        # 4. Groups of pairs, with the noisy counts and variances of their parts added up.
+        body, missing = self._split_missing(total)
+        present = total - float(missing.sum())
+        if self.posterior is not None:
+            first, after = group_bounds(self.own[: len(self.leaves.starts)]).T
+            starts, ends = self.leaves.starts[first], self.leaves.ends[after - 1]
+            self.posterior.see_ranges(starts, ends, body, self.variance)
+            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([present]), self.variance / _SURE)
+            self.posterior.fit()
+            self.take_posterior(missing)
+            self.leaves.mass[: len(self.leaves.starts)] *= present / max(float(self.posterior.mass.sum()), _LEAST)
+        elif self.patterns is None:
+            likely = posterior_counts(body, np.full(len(body), self.variance), total=max(present, _LEAST))
+            self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing))
+        else:
+            likely = project_to_simplex(self.counts, np.full(len(self.counts), self.variance), total=total)
+            self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         self.coarse = coarsen(self.leaves, self.own, most=most, least=least)
         if not self.ordered and self.patterns is None:
+            held = np.bincount(self.own, self.leaves.mass, len(self.counts))
             nullable = self.leaves.domain.nullable
-            self.coarse = join_rare(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
+            self.coarse = join_rare(self.own, held, seen=_RARE * pair_noise, nullable=nullable)
         group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
-        self.single = np.bincount(group_of, counts, self.size)
-        self.single_variance = np.bincount(group_of, variances, self.size)
+        self.single = np.bincount(group_of, self.counts, self.size)
+        self.single_variance = np.bincount(group_of, minlength=self.size) * self.variance
+        if self.posterior is not None:  # groups are known from all counts of the column together
+            known = self.posterior.variances(self.coarse[: len(self.leaves.starts)])
+            groups = len(known)
+            self.single[:groups] = np.bincount(self.coarse, self.leaves.mass, self.size)[:groups]
+            self.single_variance[:groups] = np.clip(known, _KEPT * self.variance, self.single_variance[:groups])
 
-    def _seen_before(self, total: float, clear: npt.NDArray[np.bool_], blanks: list[BlankRun]) -> tuple[Floats, Floats]:
-        """Return the counts and their variances, shrunk towards the masses of the earlier releases.
+    def _split_missing(self, total: float) -> tuple[Floats, Floats]:
+        """Return the noisy counts of all groups but missing, and the likely number ``(kinds,)`` of missing cells."""
+        kinds = self.leaves.domain.nullable if self.patterns is None else 0
+        if not kinds:
+            return self.counts, np.zeros(0)
+        body, (before, precision), own = self.counts[:-kinds], self.missing, 1 / self.variance
+        missing = self.counts[-kinds:]
+        if precision:  # counted where rows were looked for, too
+            missing = (before * precision + missing * own) / (precision + own)
+        variances = np.append(len(body) * self.variance, np.full(kinds, 1 / (precision + own)))
+        return body, project_to_simplex(np.append(body.sum(), missing), variances, total=total)[1:]
 
-        A number's groups have about equal mass by the earlier curve, which is less noisy than each group's count.
-        Counts that agree with the curve within their noise are shrunk towards it (empirical Bayes). Counts that clearly
-        differ are kept, and so are blocks without located rows, about which the curve says nothing.
+    def take_posterior(self, missing: Floats) -> None:
+        """Take the leaves' masses of the column's posterior.
+
+        Args:
+            missing: ``(kinds,)`` rows without a value.
         """
-        counts, variances = self.counts, np.full(len(self.counts), self.variance)
-        before = np.bincount(self.own, np.maximum(self.leaves.mass, 0.0), len(counts))
-        body = len(counts) - self.leaves.domain.nullable
-        if self.patterns is not None or not self.ordered or body < _SOME or before[:body].sum() <= 0:
-            return counts, variances
-        rest = total - (counts[body] if self.leaves.domain.nullable else 0.0) - counts[clear].sum()
-        before[:body] *= max(rest, 1.0) / before[:body].sum()
-        apart = counts - before
-        seen = ~clear & (np.arange(len(counts)) < body)
-        for blank in blanks:
-            seen[blank.groups] = False
-        calm = (np.abs(apart) < _APART * math.sqrt(self.variance)) & seen
-        if not calm.any():
-            return counts, variances
-        beyond = max(0.0, float((apart[calm] ** 2).mean()) - self.variance)
-        kept = np.where(calm, beyond / (beyond + self.variance), 1.0)
-        return before + kept * apart, np.maximum(kept, _KEPT) * self.variance
+        if self.posterior is not None:
+            self.leaves.mass = np.append(self.posterior.mass, missing)
+            self.leaves.pulls = self.posterior.pulls
 
     def take_margin(self, counts: Floats, variance: float) -> None:
         """Combine the column's counts with another table's margin, by precision; its noise is equal in every group."""
@@ -227,10 +264,8 @@ class Node:
         return np.bincount(self.fine, self.leaves.mass, self.fine_size)
 
 
-_MANY = 40
-"""Number of categories above which their counts are shrunk by empirical Bayes."""
 _LEAST = 1e-12
-_SOME = 5
-"""Fewest groups from which the variance of counts around earlier masses is estimated."""
-_APART, _KEPT = 4.0, 0.1
-"""Deviations above which a count clearly differs, and the least share of its variance that shrinkage leaves."""
+_SURE = 100.0
+"""Precision of a column's total, in that of a group's count: it is known from all columns together."""
+_KEPT = 0.1
+"""Least share of its noise's variance that a posterior leaves a group."""

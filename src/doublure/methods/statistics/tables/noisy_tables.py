@@ -4,15 +4,17 @@ The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed the number o
 noise. :meth:`NoisyTables.count` makes them in this order:
 
 ===  =====================================================  ============================================================
-1    patterns of missing cells, ``(2^q,)``                  which patterns are kept, as node 0
-2    wide columns in public cells, ``(cells,)``             which cells hold rows
-3    full cells in single and round values, ``(parts,)``    leaves and their masses
-4    outstanding gaps in single values, ``(parts,)``        finer leaves
-5    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-6    each node within the target, ``(m, V)``                margins of nodes and of the target
-7    scores of pairs, one number each                       which pairs are counted, and the spanning tree
-8    pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-9    the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+1    neighbours that are missing together, ``(2^2,)``       blocks of columns, if many may be missing
+2    patterns of missing blocks, ``(2^q,)``                 which patterns are kept, as node 0
+3    wide columns in public cells, ``(cells,)``             which cells hold rows
+4    wide columns on nested lattices, ``(lattices,)``       how much values are round
+5    full cells in single and round values, ``(parts,)``    leaves and their masses
+6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
+7    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+8    each node within the target, ``(m, V)``                margins of nodes and of the target
+9    scores of pairs, one number each                       which pairs are counted, and the spanning tree
+10   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+11   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -21,21 +23,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import overload
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.binning import project_to_simplex
+from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables import finding, plan
-from doublure.methods.statistics.tables.finding import CutCells
+from doublure.methods.statistics.tables import plan
+from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
-from doublure.methods.statistics.tables.nodes import MissingPatterns, Node
+from doublure.methods.statistics.tables.missing_blocks import (
+    MOST_BLOCKS,
+    MissingBlock,
+    declared_groups,
+    explained_bits,
+    heaviest,
+    join_neighbours,
+)
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts
+from doublure.methods.statistics.tables.posterior import ColumnPosterior
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.queries.axes import Intervals, Patterns, Table
+from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
@@ -53,19 +64,6 @@ be counted some four times as often."""
 _CLEAR, _FALSE_A_NODE = 2.0, 0.25
 """Deviations of its score's noise from which on a pair is counted (one more if units are few), and the most pairs a
 node that may pass by chance; with very many pairs, the latter raises the threshold."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyCounts:
-    """A noisy table.
-
-    Attributes:
-        counts: Noisy counts, of any shape.
-        variance: Variance of each count's noise.
-    """
-
-    counts: Floats
-    variance: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,6 +86,7 @@ class NoisyTables:
 
     Attributes:
         encoder: The encoder of the records.
+        blocks: First part of each block of the patterns -> the parts of its columns, which are missing together.
         nodes: The nodes of pairs: the patterns of missing cells, if they are counted, then the columns.
         rows: Estimated number of rows, from all columns' counts together.
         target: The values of the column that is drawn last; None without one.
@@ -127,6 +126,7 @@ class NoisyTables:
         )
         self.class_rows: Floats = np.ones(1)
         self.by_class: list[tuple[Floats, Floats]] = []
+        self.blocks: dict[int, tuple[int, ...]] = {}
         self.nodes: list[Node] = []
         self.rows = 1.0
         self.by_target: list[NoisyCounts] = []
@@ -150,48 +150,66 @@ class NoisyTables:
     # -- the releases in order ---------------------------------------------------------------------------------------
 
     def _count_patterns(self) -> None:
-        """Count each pattern of missing cells, and keep the significant ones as node 0."""
-        nullable = [(part, domain) for part, domain in self._columns if domain.nullable]
-        some = 2 <= len(nullable) <= plan.MOST_PATTERNS
-        parts, marks = tuple(part for part, _ in nullable), tuple(domain.last + 1.0 for _, domain in nullable)
-        cells = np.arange(2 ** len(parts) if some else 1)
-        wanted = [(Patterns(parts=parts, marks=marks, cells=cells, size=len(cells)),)] if some else []
+        """Count each pattern of missing cells, block by block, and keep the significant ones as node 0."""
+        blocks = self._missing_blocks()
+        some = sum(len(block.parts) for block in blocks) > 1
+        wanted = [(_patterns(blocks),)] if some else []
         for noisy in self._released(plan.PATTERNS, wanted):
-            noise = math.sqrt(noisy.variance)
-            together = MissingPatterns.of(parts, marks, noisy.counts, noise)
-            self.nodes.append(Node.of_patterns(together, noisy.counts, noise))
+            bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance))
+            kept = [blocks[bit] for bit in bits]
+            if sum(len(block.parts) for block in kept) < 2:  # a column alone is better known by its own counts
+                kept, counts = [], np.array([counts.sum()])
+            self.blocks = {block.parts[0]: block.parts for block in kept}
+            parts, marks = tuple(self.blocks), tuple(block.mark for block in kept)
+            together = MissingPatterns.of(parts, marks, counts, noise)
+            self.nodes.append(Node.of_patterns(together, counts, noise))
+
+    def _missing_blocks(self) -> list[MissingBlock]:
+        """Return the blocks whose patterns are counted: declared ones, joined by what neighbours have in common."""
+        part_of = {self.encoder.columns[part]: (part, domain) for part, domain in self._columns if domain.nullable}
+        groups = declared_groups(self.encoder.schema.constraints, part_of)
+        blocks = [
+            MissingBlock(parts=tuple(part_of[name][0] for name in group), mark=part_of[group[0]][1].last + 1.0)
+            for group in groups
+        ]
+        if len(blocks) <= MOST_BLOCKS:
+            return blocks
+        compared = self._released(plan.NEIGHBOURS, [(_patterns(pair),) for pair in pairwise(blocks)])
+        if not compared:
+            return []
+        counts = [noisy.counts.reshape(2, 2).T for noisy in compared]  # the first column is bit 0
+        names = [group[0] for group in groups]
+        return heaviest(join_neighbours(blocks, names, counts, math.sqrt(compared[0].variance)))
 
     def _find_values(self) -> None:
-        """Locate the rows of wide columns in public cells, then their single values, in three releases."""
+        """Locate the rows of wide columns in public cells, then on lattices and in single values."""
         columns = [Node(leaves=ColumnLeaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
-        wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
+        wide = [node for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
-        # Which public cells hold rows.
-        looked = self._released(plan.CELLS, [(leaves.axis(np.arange(leaves.size)),) for leaves in wide])
-        noises = {}
-        for leaves, noisy in zip(wide, looked, strict=True):
-            leaves.mass, noises[id(leaves)] = noisy.counts.copy(), math.sqrt(noisy.variance)
-        # Cells that hold rows are cut into single and round values, and counted again.
-        numbers = [leaves for leaves in wide if leaves.domain.divisible]
-        opened = [finding.full_cells(leaves, noises[id(leaves)]) for leaves in numbers]
-        parts = self._opened(plan.VALUES, numbers, opened)
-        part_noises = [math.sqrt(noisy.variance) for noisy in parts]
-        for leaves, own, noisy, part_noise in zip(numbers, opened, parts, part_noises, strict=True):
-            if (leaves.ends > leaves.starts).any():
-                finding.take_values(leaves, own, noisy.counts, noises[id(leaves)], part_noise)
-            else:
-                finding.take_cells(leaves, noises[id(leaves)])
-        # Gaps between round values that are far denser than their neighbours are cut once more.
-        again = [finding.outstanding_gaps(*each) for each in zip(numbers, opened, part_noises, strict=True)]
-        parts = self._opened(plan.REPEATED, numbers, again)
-        for leaves, own, noisy in zip(numbers, again, parts, strict=True):
-            finding.take_repeated(leaves, own, noisy.counts, math.sqrt(noisy.variance))
-        for leaves in wide:
-            if leaves.domain.divisible:
-                leaves.mark_empty()
-            else:
-                finding.take_categories(leaves, noises[id(leaves)])
+        looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
+        numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
+        rounded: list[NoisyCounts | None] = [None] * len(numbers)
+        if plan.ROUND in self._events:
+            rounded = [*self._released(plan.ROUND, [(_lattices(node.leaves),) for node, _ in numbers])]
+        cut = [_full(node.leaves, noisy) for node, noisy in numbers]
+        parts = self._parts(plan.VALUES, numbers, cut)
+        seen = [[each] for each in zip(cut, parts, strict=True)]
+        for (node, noisy), on, own in zip(numbers, rounded, seen, strict=True):
+            node.locate(own, noisy, on)
+        # Leaves in which some value clearly repeats are cut once more.
+        cut = [_repeated(node, own[0][1]) for (node, _), own in zip(numbers, seen, strict=True)]
+        parts = self._parts(plan.REPEATED, numbers, cut)
+        for (node, noisy), on, own, again, more in zip(numbers, rounded, seen, cut, parts, strict=True):
+            if len(again.starts):
+                node.locate([*own, (again, more)], noisy, on)
+        for node, noisy in zip(wide, looked, strict=True):
+            if not node.leaves.domain.divisible:
+                size, total = len(noisy.counts), max(float(noisy.counts.sum()), 1.0)
+                node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
+        for node in columns:
+            if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
+                node.posterior = ColumnPosterior(node.leaves.domain, node.leaves.starts)
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
 
@@ -381,9 +399,11 @@ class NoisyTables:
                 self.published.append(CountedTable(axes=axes, noisy=found[-1], times=often))
         return found
 
-    def _opened(self, purpose: str, numbers: list[ColumnLeaves], opened: list[CutCells]) -> list[NoisyCounts]:
-        """Release the parts of full cells."""
-        return self._released(purpose, [(own.axis(leaves),) for leaves, own in zip(numbers, opened, strict=True)])
+    def _parts(
+        self, purpose: str, numbers: Sequence[tuple[Node, NoisyCounts]], cut: Sequence[CutCells]
+    ) -> list[NoisyCounts]:
+        """Release the parts of cut leaves."""
+        return self._released(purpose, [(own.axis(node.leaves),) for (node, _), own in zip(numbers, cut, strict=True)])
 
     def _chosen(self, places: int) -> list[tuple[int, int]]:
         """Return the pairs to count: those in focus, then the strongest by score."""
@@ -465,9 +485,29 @@ def _times(cells: Sequence[int], places: int, weights: Sequence[float] | None = 
     return [int(often) for often in times]
 
 
+def _patterns(blocks: Sequence[MissingBlock]) -> Patterns:
+    cells = np.arange(2 ** len(blocks))
+    parts, marks = tuple(block.parts[0] for block in blocks), tuple(block.mark for block in blocks)
+    return Patterns(parts=parts, marks=marks, cells=cells, size=len(cells))
+
+
 def _each_value(domain: IntegerDomain, part: int) -> Intervals:
     values = np.arange(domain.first, domain.last + 1 + domain.nullable)
     return Intervals(part=part, starts=values.astype(np.float64), cells=np.arange(len(values)), size=len(values))
+
+
+def _lattices(leaves: ColumnLeaves) -> Lattices:
+    domain = leaves.domain
+    return Lattices(part=leaves.part, steps=domain.nested_steps(), mark=domain.last + 1.0 if domain.nullable else None)
+
+
+def _full(leaves: ColumnLeaves, noisy: NoisyCounts) -> CutCells:
+    return CutCells.of_full(leaves, noisy.counts[: len(leaves.starts)], math.sqrt(noisy.variance))
+
+
+def _repeated(node: Node, parts: NoisyCounts) -> CutCells:
+    found = node.posterior.standing_out(math.sqrt(parts.variance)) if node.posterior else np.zeros(0, dtype=bool)
+    return CutCells.evenly(node.leaves, found)
 
 
 def _nothing() -> Table:

@@ -2,13 +2,15 @@
 
 The expected table of two columns under a mixture with probabilities P (K, W) is a block of PᵀP / K. If many pairs were
 counted, the whole product is formed at once. For a wide table few were; W² cells would take gigabytes, most of them
-unused, so that only the blocks of those pairs are formed, in batches of similar size.
+unused, so that only the blocks of those pairs are formed, in batches of similar size. A fit repeats this hundreds of
+times: intermediate arrays keep their memory, as fresh megabytes cost several times what is computed in them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -89,6 +91,20 @@ class _Blocks:
     gather: Any
 
 
+class _KeptArrays:
+    """Float32 arrays that are used again and again, each as large as the largest use so far."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Floats] = {}
+
+    def array(self, name: str, shape: tuple[int, ...]) -> Floats:
+        """Return an array of any content, whose last use under this name is over."""
+        size = math.prod(shape)
+        if name not in self._held or self._held[name].size < size:
+            self._held[name] = np.empty(size, dtype=np.float32)
+        return self._held[name][:size].reshape(shape)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChosenPairs:
     """Errors on the counted pairs only.
@@ -98,6 +114,7 @@ class ChosenPairs:
     """
 
     blocks: Sequence[_Blocks]
+    _memory: _KeptArrays = field(default_factory=lambda: _KeptArrays(), init=False, repr=False)
 
     @property
     def cells(self) -> int:
@@ -109,14 +126,22 @@ class ChosenPairs:
         total, groups = 0.0, np.ascontiguousarray(probabilities.T)
         gradient = np.zeros_like(groups)
         for block in self.blocks:
-            left, right = groups[block.left], groups[block.right]
-            apart = left @ right.transpose(0, 2, 1)
+            components, lefts, rights = groups.shape[1], block.left.size, block.right.size
+            moved = self._memory.array("moved", (lefts + rights, components))
+            left = self._memory.array("left", (*block.left.shape, components))
+            right = self._memory.array("right", (*block.right.shape, components))
+            apart = self._memory.array("apart", block.double.shape)
+            weighted = self._memory.array("weighted", block.double.shape)
+            np.take(groups, block.left, axis=0, out=left, mode="clip")
+            np.take(groups, block.right, axis=0, out=right, mode="clip")
+            np.matmul(left, right.transpose(0, 2, 1), out=apart)
             apart /= len(probabilities)
             apart -= block.double
-            weighted = apart * block.precision
+            np.multiply(apart, block.precision, out=weighted)
             total += float(np.vdot(apart, weighted))
-            moved = [weighted @ right, weighted.transpose(0, 2, 1) @ left]
-            gradient += block.gather @ np.concatenate([each.reshape(-1, groups.shape[1]) for each in moved])
+            np.matmul(weighted, right, out=moved[:lefts].reshape(left.shape))
+            np.matmul(weighted.transpose(0, 2, 1), left, out=moved[lefts:].reshape(right.shape))
+            gradient += block.gather @ moved
         gradient *= 2 / len(probabilities)
         return total, gradient.T
 

@@ -1,4 +1,4 @@
-"""The releases of ``statistics`` on a table: nine, with sizes and shares fixed before a record is read.
+"""The releases of ``statistics`` on a table: eleven at most, with sizes and shares fixed before a record is read.
 
 Later releases adapt to earlier ones: *which* columns, cells and pairs are counted follows from released counts. The
 number of tables in a release, and its share of the budget, follow from the schema alone. Places left over are spent on
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError, SettingError, printable
+from doublure.methods.statistics.tables.missing_blocks import MOST_BLOCKS, declared_groups
 from doublure.schema import Schema
 
+NEIGHBOURS = "count which neighbours are missing together"
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
+ROUND = "count round values"
 VALUES = "count single values where many are"
 REPEATED = "count what else repeats"
 COLUMNS = "count each column in groups"
@@ -25,9 +28,11 @@ PAIRS = "count the pairs that depend on one another"
 TREE = "count the strongest pairs finely"
 
 SHARES = {
+    NEIGHBOURS: 0.02,
     PATTERNS: 0.04,
-    CELLS: 0.05,
-    VALUES: 0.07,
+    CELLS: 0.04,
+    ROUND: 0.03,
+    VALUES: 0.05,
     REPEATED: 0.02,
     COLUMNS: 0.22,
     BY_TARGET: 0.13,
@@ -48,9 +53,11 @@ _COLUMNS_AS_THEY_ARE = 0.1
 """The share of columns where all of them are narrow, and their own counts are no finer than those of pairs."""
 
 SHARES_WITHIN = {
+    NEIGHBOURS: 0.02,
     PATTERNS: 0.02,
-    CELLS: 0.05,
-    VALUES: 0.05,
+    CELLS: 0.04,
+    ROUND: 0.03,
+    VALUES: 0.03,
     REPEATED: 0.01,
     COLUMNS: 0.25,
     SCORES: 0.03,
@@ -65,8 +72,6 @@ NARROW = 40
 """Most values of a column that is counted value by value."""
 LISTED = 512
 """Most categories of a list that is counted value by value; categories have no neighbours to be searched by."""
-MOST_PATTERNS = 16
-"""Most nullable columns whose patterns of missing cells are counted; with more, no patterns are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
 _SEEN_SCORE = 0.2
 """Noise of a score, as a share of the units, up to which all pairs are scored; beyond it, pairs of near columns are.
@@ -108,7 +113,13 @@ class PlannedReleases:
 
 
 def plan_releases(
-    schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
+    schema: Schema,
+    within: str,
+    *,
+    scored: int | None = None,
+    paired: int | None = None,
+    seen: float | None = None,
+    round_values: bool = True,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -118,20 +129,24 @@ def plan_releases(
         scored: Most pairs to score; None: all.
         paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
+        round_values: Whether round values are counted; if not, cells and single values are counted as much better.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
     columns = len(names)
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
-    nullable = sum(schema.columns[name].missing is not False for name in names)
-    patterns = int(2 <= nullable <= MOST_PATTERNS)
+    nullable = [name for name in names if schema.columns[name].missing is not False]
+    blocks = declared_groups(schema.constraints, nullable)
+    patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
     pairs = math.comb(nodes, 2)
     pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and not pairs_within
     tables = {
+        NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
         PATTERNS: patterns,
         CELLS: sum(is_located(schema, name) for name in names),
+        ROUND: len(numbers) if round_values else 0,
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -143,6 +158,9 @@ def plan_releases(
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
     shares = {purpose: all_shares[purpose] for purpose in tables}
+    if not round_values and VALUES in shares:
+        shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
+        shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
@@ -159,7 +177,9 @@ def _shares_for(seen: float | None) -> dict[str, float]:
     return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
-def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
+def affordable_pairs(
+    schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True
+) -> tuple[int, int]:
     """Return how many pairs to score and to count; for a wide table, no more than their noise allows.
 
     The noise of a score grows with the square root of the number of scores. If all pairs of a wide table were scored,
@@ -169,8 +189,9 @@ def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tu
         schema: The public facts.
         within: The column that is drawn last, or an empty text.
         noise_multiplier: σ of all releases together.
+        round_values: Whether round values are counted.
     """
-    found = plan_releases(schema, within)
+    found = plan_releases(schema, within, round_values=round_values)
     nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
     seen = schema.public_units / noise_multiplier
     scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2

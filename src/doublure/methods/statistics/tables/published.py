@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,13 +21,17 @@ _ROUNDED = 1 / 12
 
 
 def name_tables(
-    encoder: TableValues, patterns: MissingPatterns | None, counted: list[CountedTable]
+    encoder: TableValues,
+    patterns: MissingPatterns | None,
+    blocks: Mapping[int, tuple[int, ...]],
+    counted: list[CountedTable],
 ) -> tuple[NoisyTable, ...]:
     """Return counted tables with names for their columns and cells.
 
     Args:
         encoder: The encoder of the parts that axes count.
         patterns: The patterns of missing cells, if they are counted.
+        blocks: First part of each block of the patterns -> the parts that are missing together.
         counted: The tables, without those that only locate rows.
     """
     # Keyed by id; the axis is held beside its names, so that its id is not reused.
@@ -35,7 +40,7 @@ def name_tables(
     for table in counted:
         for axis in table.axes:
             if id(axis) not in known:
-                known[id(axis)] = axis, _named(encoder, patterns, axis)
+                known[id(axis)] = axis, _named(encoder, patterns, blocks, axis)
         names = [known[id(axis)][1] for axis in table.axes]
         rounded = _ROUNDED if table.times > 1 else 0.0
         found.append(
@@ -49,12 +54,14 @@ def name_tables(
     return tuple(found)
 
 
-def _named(encoder: TableValues, patterns: MissingPatterns | None, axis: AnyAxis) -> tuple[str, tuple[str, ...]]:
+def _named(
+    encoder: TableValues, patterns: MissingPatterns | None, blocks: Mapping[int, tuple[int, ...]], axis: AnyAxis
+) -> tuple[str, tuple[str, ...]]:
     if isinstance(axis, Intervals):
         return encoder.axis(axis.part, axis.starts, axis.cells, axis.size)
     if not isinstance(axis, Patterns) or patterns is None:
         raise TypeError("an axis of tables is one of intervals or of patterns")
-    columns = [encoder.columns[part] for part in patterns.parts]
+    columns = [" + ".join(encoder.columns[own] for own in blocks.get(part, (part,))) for part in patterns.parts]
     parts: list[list[str]] = [[] for _ in range(axis.size)]
     for bits in patterns.bits:  # every other pattern counts as the most similar one of these
         missing = [column for column, bit in zip(columns, bits, strict=True) if bit]

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 
 from doublure.methods.statistics.tables.leaves import Floats, Ints
-from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 
 _RIDGE = 1.0
 _ROUGH = 4.0

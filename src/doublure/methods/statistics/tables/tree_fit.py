@@ -22,8 +22,7 @@ import numpy as np
 
 from doublure.methods.statistics.binning import james_stein_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
-from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 
 _CUT = 2.2
 """Threshold of the garrote, in deviations of noise (Gao 1998)."""

@@ -24,7 +24,7 @@ DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
 _BYTES = 8
 _LEAST_GROUPS = 8
 _FINE_FILLED = 5 / 6
-_PUBLIC_CELLS, _SINGLE_VALUES, _PATTERNS = 250, 500, 256
+_PUBLIC_CELLS, _LATTICES, _SINGLE_VALUES, _PATTERNS = 250, 12, 500, 256
 _BEGIN, _DECLARED_VALUE, _READ_A_CELL = 1.5e10, 1.8e7, 1.3e4
 _NOISE_A_CELL = 4.2e5
 _COUNT_A_ROW, _PLACE_A_ROW = 600.0, 1.5e3
@@ -58,7 +58,9 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
     fine = [_joined(column, int(_FINE_FILLED * most_fine)) for column in columns]
     width, mean, mean_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
     sides = {
-        plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.VALUES: _SINGLE_VALUES, plan.REPEATED: _SINGLE_VALUES,
+        plan.NEIGHBOURS: 4, plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES,
+        plan.VALUES: _SINGLE_VALUES,
+        plan.REPEATED: _SINGLE_VALUES,
         plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
         plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,
     }  # fmt: skip

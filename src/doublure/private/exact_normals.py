@@ -1,8 +1,10 @@
-"""Normal noise rounded to whole numbers, drawn exactly: round(N(0, scale²)).
+"""Normal noise in whole numbers, drawn exactly: rounded normal numbers and discrete ones.
 
-Karney's Algorithm N (2016, *Sampling exactly from the normal distribution*, ACM TOMS 42(1), section 4; the Bernoulli
-trials are his Algorithms H and B): no logarithm, no table, no floating-point number. What decides is whether one
-uniform number is smaller than another, and uniform numbers are strings of bits that are as long as a decision needs:
+Rounded, it is round(N(0, scale²)); discrete, a whole number i has a chance ∝ e^(-i²/(2 scale²)). Both are drawn by
+Karney's algorithms (2016, *Sampling exactly from the normal distribution*, ACM TOMS 42(1)): N (section 4) and D for the
+discrete one, with Bernoulli trials H and B. They need no logarithm, no table and no floating-point number. What decides
+is whether one uniform number is smaller than another, and uniform numbers are strings of bits that are as long as a
+decision needs:
 
 1. k = 0, 1, 2, … with chance ∝ e^(-k/2): as many successes of trials H, of chance e^(-1/2), as come before a failure;
 2. go on if k(k - 1) trials H all succeed, else begin anew;
@@ -13,13 +15,20 @@ uniform number is smaller than another, and uniform numbers are strings of bits 
 The chance of k and x is then ∝ e^(-k/2 - k(k - 1)/2 - x(2k + x)/2) = e^(-(k + x)²/2). A trial is von Neumann's: of
 falling uniform numbers the length of the run is even with chance e^(-first bound).
 
+A discrete normal number i has k and x, too: k + x = |i|/scale. Step 3 draws a whole number j evenly; i is the least
+whole number from k · scale on, plus j. The proposal begins anew if x is not below 1, and if i is zero with one of the
+two signs. x is a quotient of two whole numbers, and a long division gives its binary digits. The law is that of
+Canonne, Kamath and Steinke (2020, Definition 1). Their sampler tries e^(-γ) for quotients γ of hundreds of bits; this
+one divides numbers of 64 bits.
+
 Many numbers are drawn at once, on words of 32 bits. Where two words are equal (once in 4e9 comparisons), or a word is
 too short to say, this one trial goes on by itself with Python's whole numbers and as many words more as it takes. The
 scale is a float and so a whole number over a power of two; its product with k + x is computed in whole numbers, and
 where 64 bits of x do not say to which it is rounded, more are drawn. All bits are the operating system's.
 
-Why that is a Gaussian mechanism without a floating-point hole: the answer S is whole, so S + round(Z) = round(S + Z), a
-function of what the Gaussian mechanism gives out on real numbers. Events and prices are those of the Gaussian.
+Why rounded noise is a Gaussian mechanism without a floating-point hole: the answer S is whole, so S + round(Z) =
+round(S + Z), a function of what the Gaussian mechanism gives out on real numbers. Events and prices are those of the
+Gaussian. Discrete noise has the price of Canonne, Kamath and Steinke's Theorem 4.
 
 ===========================================  ==================================================================
 edge case                                    what happens
@@ -36,11 +45,14 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from doublure.errors import SettingError
 
@@ -56,6 +68,8 @@ LEAST, MOST = 2.0**-7, 2.0**51
 
 _CHUNK = 1 << 16  # proposals at a time
 _ACCEPTED = 0.49  # (1 - e^(-1/2)) √(π/2) = 0.4932 of them
+_A_SIGN = 0.19  # (1 - e^(-1/2)) / 2 = 0.1967: with this chance k is 0 and one of two signs is drawn
+_DIVIDED = 11  # binary digits at a time: remainders are below 2^53
 _SIGNIFICAND = 53
 _HELD = np.uint64(64)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -75,12 +89,37 @@ def rounded_normals(size: int, scale: float) -> npt.NDArray[np.int64]:
         SettingError: The scale is not between 2^-7 and 2^51.
     """
     require_scale(scale)
+    return _gathered(size, _ACCEPTED, lambda proposals: _Proposals(proposals).rounded(scale))
+
+
+def discrete_normals(size: int, scale: float) -> npt.NDArray[np.int64]:
+    """Return independent draws of whole numbers i, each with a chance proportional to e^(-i²/(2 scale²)).
+
+    Args:
+        size: How many.
+        scale: The parameter σ; taken as it is, to the last bit, so that σ² is a quotient of two whole numbers.
+
+    Returns:
+        int64 ``(size,)``.
+
+    Raises:
+        SettingError: The scale is not between 2^-7 and 2^51.
+    """
+    require_scale(scale)
+    # An i has the chance of its k (1 - e^(-1/2)), its sign (1/2), its j (1/⌈σ⌉), and e^(-i²/(2σ²)). The sum of the last
+    # over all i is at least 1, and at least σ √(2π).
+    accepted = max(_A_SIGN, _ACCEPTED * scale) / math.ceil(scale)
+    return _gathered(size, accepted, lambda proposals: _WholeProposals(proposals, scale).numbers())
+
+
+def _gathered(size: int, accepted: float, drawn: Callable[[int], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return as many numbers as asked for, drawn from proposals of which about a share is accepted."""
     found = np.empty(size, dtype=np.int64)
     done = 0
     while done < size:
-        proposals = min(_CHUNK, math.ceil((size - done) / _ACCEPTED) + 16)
+        proposals = min(_CHUNK, math.ceil((size - done) / accepted) + 16)
         # Proposals are independent and in no order that depends on them: the first that pass are as good as any.
-        some = _Proposals(proposals).rounded(scale)[: size - done]
+        some = drawn(proposals)[: size - done]
         found[done : done + len(some)] = some
         done += len(some)
     return found
@@ -106,6 +145,35 @@ def _words(size: int) -> Words:
     return (drawn if WORD == 32 else drawn >> np.uint32(32 - WORD)).astype(np.uint64)
 
 
+class _BinaryDigits(Protocol):
+    """A number of [0, 1), to as many binary digits as are asked for."""
+
+    words: int
+
+    def to(self, words: int) -> int:
+        """Return at least so many words of it, as one whole number."""
+
+
+@dataclass
+class _WholeQuotient:
+    """A quotient of two whole numbers, below 1.
+
+    Attributes:
+        above: The number that is divided.
+        below: The number that it is divided by.
+        words: How many words of it were asked for.
+    """
+
+    above: int
+    below: int
+    words: int = 1
+
+    def to(self, words: int) -> int:
+        """Return at least so many words of it."""
+        self.words = max(self.words, words)
+        return (self.above << WORD * self.words) // self.below
+
+
 @dataclass
 class _Uniform:
     """A uniform number of (0, 1), of which some words are known.
@@ -125,14 +193,14 @@ class _Uniform:
             self.words += 1
         return self.known
 
-    def below(self, other: _Uniform) -> bool:
+    def below(self, other: _BinaryDigits) -> bool:
         """Say whether it is the smaller one."""
         words = max(self.words, other.words)
         while self.to(words) == other.to(words):
             words += 1
-        return self.known < other.known
+        return self.to(words) < other.to(words)
 
-    def chosen(self, k: int, x: _Uniform) -> bool:
+    def chosen(self, k: int, x: _BinaryDigits) -> bool:
         """Say whether it is below (2k + x)/(2k + 2)."""
         words = max(self.words, x.words)
         while True:
@@ -148,35 +216,20 @@ def _fresh() -> _Uniform:
     return _Uniform(int(_words(1)[0]))
 
 
-class _Proposals:
-    """Proposed k and x, of which some pass.
+class _BernoulliTrials(ABC):
+    """Proposed k and x, of which some pass the trials B.
 
     Args:
-        size: How many are proposed.
+        k: ``(n,)``.
+        upper: ``(n,)`` the first word of each x.
     """
 
-    def __init__(self, size: int) -> None:
-        k = _successes(size)
-        self._k = k[_all_succeed(k)]
-        self._upper, self._lower = _words(len(self._k)), _words(len(self._k))
-        self._longer: dict[int, _Uniform] = {}
+    def __init__(self, k: Words, upper: Words) -> None:
+        self._k, self._upper = k, upper
 
-    def rounded(self, scale: float) -> npt.NDArray[np.int64]:
-        """Return the whole numbers of those that pass."""
-        passed = np.flatnonzero(self._passing())
-        signs = 1 - 2 * (_words(len(passed)) >> np.uint64(WORD - 1)).astype(np.int64)
-        left = 64 - 2 * WORD
-        x = ((self._upper[passed] << np.uint64(WORD)) | self._lower[passed]) << np.uint64(left)
-        whole, sure = _product(self._k[passed], x, np.uint64((1 << left) - 1), scale)
-        longer = np.isin(passed, np.fromiter(self._longer, np.int64, len(self._longer)))
-        for place in np.flatnonzero(longer | ~sure):
-            whole[place] = _nearest(int(self._k[passed[place]]), self._x(int(passed[place])), scale)
-        return whole * signs
-
-    def _x(self, place: int) -> _Uniform:
-        """Return one's x, to which words can be added."""
-        known = (int(self._upper[place]) << WORD) | int(self._lower[place])
-        return self._longer.setdefault(place, _Uniform(known, 2))
+    @abstractmethod
+    def _x(self, place: int) -> _BinaryDigits:
+        """Return one's x to any number of words."""
 
     def _passing(self) -> Flags:
         """Say of which all k + 1 trials B succeed."""
@@ -229,11 +282,117 @@ class _Proposals:
             first = False
         return even
 
-    def _go_on(self, k: int, x: _Uniform, last: _Uniform, drawn: _Uniform, length: int) -> bool:
+    def _go_on(self, k: int, x: _BinaryDigits, last: _BinaryDigits, drawn: _Uniform, length: int) -> bool:
         """Finish a trial B by itself, whose next number has been drawn."""
         while drawn.below(last) and _fresh().chosen(k, x):
             last, drawn, length = drawn, _fresh(), length + 1
         return length % 2 == 0
+
+
+class _Proposals(_BernoulliTrials):
+    """Proposed k and x, both drawn.
+
+    Args:
+        size: How many are proposed.
+    """
+
+    def __init__(self, size: int) -> None:
+        k = _proposed(size)
+        super().__init__(k, _words(len(k)))
+        self._lower = _words(len(k))
+        self._longer: dict[int, _Uniform] = {}
+
+    def rounded(self, scale: float) -> npt.NDArray[np.int64]:
+        """Return the whole numbers of those that pass."""
+        passed = np.flatnonzero(self._passing())
+        signs = 1 - 2 * (_words(len(passed)) >> np.uint64(WORD - 1)).astype(np.int64)
+        left = 64 - 2 * WORD
+        x = ((self._upper[passed] << np.uint64(WORD)) | self._lower[passed]) << np.uint64(left)
+        whole, sure = _product(self._k[passed], x, np.uint64((1 << left) - 1), scale)
+        longer = np.isin(passed, np.fromiter(self._longer, np.int64, len(self._longer)))
+        for place in np.flatnonzero(longer | ~sure):
+            whole[place] = _nearest(int(self._k[passed[place]]), self._x(int(passed[place])), scale)
+        return whole * signs
+
+    @override
+    def _x(self, place: int) -> _Uniform:
+        known = (int(self._upper[place]) << WORD) | int(self._lower[place])
+        return self._longer.setdefault(place, _Uniform(known, 2))
+
+
+class _WholeProposals(_BernoulliTrials):
+    """Proposed whole numbers, from which k and x follow.
+
+    Args:
+        size: How many are proposed.
+        scale: See :func:`discrete_normals`.
+    """
+
+    def __init__(self, size: int, scale: float) -> None:
+        self._times, places = _ratio(scale)
+        k = _proposed(size)
+        first, over = _from_multiples(k, scale)
+        further = _whole_below(math.ceil(scale), len(k))
+        over += further << np.uint64(places)
+        inside = over < np.uint64(self._times)  # x is their quotient
+        self._far, self._over = (first + further)[inside], over[inside]
+        super().__init__(k[inside], _first_word(self._over, np.uint64(self._times)))
+        self._longer: dict[int, _WholeQuotient] = {}
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Return those that pass, with their signs."""
+        far = self._far[self._passing()].astype(np.int64)
+        signs = 1 - 2 * (_words(len(far)) >> np.uint64(WORD - 1)).astype(np.int64)
+        return (far * signs)[(far > 0) | (signs > 0)]
+
+    @override
+    def _x(self, place: int) -> _WholeQuotient:
+        return self._longer.setdefault(place, _WholeQuotient(int(self._over[place]), self._times))
+
+
+def _from_multiples(k: Words, scale: float) -> tuple[Words, Words]:
+    """Return the least whole numbers from k · scale on, and by how much they exceed it, times 2^t of the scale."""
+    numerator, places = _ratio(scale)
+    product, shift = k * np.uint64(numerator), np.uint64(places)
+    first = (product + np.uint64((1 << places) - 1)) >> shift
+    over = (first << shift) - product
+    for place in np.flatnonzero(k >= _HELD):  # the product is not held
+        exact = int(k[place]) * numerator
+        least = -(-exact >> places)
+        first[place], over[place] = least, (least << places) - exact
+    return first, over
+
+
+def _whole_below(most: int, size: int) -> Words:
+    """Return uniform whole numbers from 0 to most - 1, ``(size,)``."""
+    found, left = np.zeros(size, dtype=np.uint64), np.arange(size)
+    bits = (most - 1).bit_length()
+    words = -(-bits // WORD)
+    while words and left.size:
+        drawn = np.zeros(left.size, dtype=np.uint64)
+        for _ in range(words):
+            drawn = (drawn << np.uint64(WORD)) | _words(left.size)
+        drawn >>= np.uint64(words * WORD - bits)
+        found[left] = drawn
+        left = left[drawn >= np.uint64(most)]
+    return found
+
+
+def _first_word(above: Words, below: np.uint64) -> Words:
+    """Return the first word of quotients below 1 of numbers below 2^53, by long division."""
+    found, rest, left = np.zeros_like(above), above, WORD
+    while left:
+        digits = min(_DIVIDED, left)
+        quotient, rest = np.divmod(rest << np.uint64(digits), below)
+        found = (found << np.uint64(digits)) | quotient
+        left -= digits
+    return found
+
+
+def _proposed(size: int) -> Words:
+    """Return k of the proposals that go on to the third step."""
+    k = _successes(size)
+    return k[_all_succeed(k)]
 
 
 def _successes(size: int) -> Words:

@@ -1,21 +1,23 @@
-"""Rounded normal numbers: exact, whatever the words are cut to, from the operating system's bits and nothing else."""
+"""Normal numbers, rounded and discrete: exact, whatever the words are cut to, from the operating system's bits."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from planting import plant
 from scipy import stats
 from scipy.special import ndtr
 from tiers import by_tier, exhaustive
 
 from doublure.errors import SettingError
-from doublure.private import rounded_normals as module
-from doublure.private.rounded_normals import rounded_normals
+from doublure.private import exact_normals as module
+from doublure.private.exact_normals import discrete_normals, rounded_normals
 
 ALPHA = 1e-6
 SIZE = by_tier(300_000, 1_000_000)
@@ -182,13 +184,61 @@ class Lazy:
         return self.high * (2 * k + 2) <= 2 * k + x.low or self.low * (2 * k + 2) >= 2 * k + x.high
 
 
+class Known(Lazy):
+    """A fraction below 1 as a list of words."""
+
+    def __init__(self, x):
+        self.x, self.words = x, []
+        self.to(1)
+
+    def to(self, words):
+        while len(self.words) < words:
+            shift = module.WORD * (len(self.words) + 1)
+            self.words.append(math.floor(self.x * 2**shift) % 2**module.WORD)
+        return self
+
+
+def alone(source, last, drawn, length, chosen=lambda: True):
+    while drawn.below(last) and chosen():
+        last, drawn, length = drawn, Lazy(source), length + 1
+    return length % 2 == 0
+
+
+def trials(source, numbers):
+    """Make one trial B for each k and x, in the order in which words are handed out."""
+    even, going, length = [True] * len(numbers), [(place, x) for place, (_, x) in enumerate(numbers)], 0
+    while going:
+        drawn = [Lazy(source) for _ in going]
+        falling = []
+        for (place, last), own in zip(going, drawn, strict=True):
+            k, x = numbers[place]
+            if own.tied(last):
+                even[place] = alone(source, last, own, length, lambda k=k, x=x: Lazy(source).chosen(k, x))
+            elif own.leads(last):
+                falling.append((place, own))
+            else:
+                even[place] = length % 2 == 0
+        choices = [Lazy(source) for _ in falling]
+        left = []
+        for (place, own), choice in zip(falling, choices, strict=True):
+            k, x = numbers[place]
+            first = Lazy(source, x.words[:1])
+            if choice.decided(k, first):  # by a word of each
+                sure = choice.low * (2 * k + 2) < 2 * k + first.low
+                if sure:
+                    left.append((place, own))
+                else:
+                    even[place] = length % 2 == 0
+            elif choice.chosen(k, x):
+                even[place] = alone(source, own, Lazy(source), length + 1, lambda k=k, x=x: Lazy(source).chosen(k, x))
+            else:
+                even[place] = length % 2 == 0
+        going, length = left, length + 1
+    return even
+
+
 def one_by_one(size, scale, source):
     """Algorithm N with fractions, in the order in which words are handed out: everybody's next number together."""
-
-    def alone(last, drawn, length, chosen=lambda: True):
-        while drawn.below(last) and chosen():
-            last, drawn, length = drawn, Lazy(source), length + 1
-        return length % 2 == 0
 
     def halves(size):
         even, going, length = [True] * size, [(place, Fraction(1, 2)) for place in range(size)], 0
@@ -197,40 +247,9 @@ def one_by_one(size, scale, source):
             left = []
             for (place, last), own in zip(going, drawn, strict=True):
                 if own.tied(last):
-                    even[place] = alone(last, own, length)
+                    even[place] = alone(source, last, own, length)
                 elif own.leads(last):
                     left.append((place, own))
-                else:
-                    even[place] = length % 2 == 0
-            going, length = left, length + 1
-        return even
-
-    def trials(numbers):
-        even, going, length = [True] * len(numbers), [(place, x) for place, (_, x) in enumerate(numbers)], 0
-        while going:
-            drawn = [Lazy(source) for _ in going]
-            falling = []
-            for (place, last), own in zip(going, drawn, strict=True):
-                k, x = numbers[place]
-                if own.tied(last):
-                    even[place] = alone(last, own, length, lambda k=k, x=x: Lazy(source).chosen(k, x))
-                elif own.leads(last):
-                    falling.append((place, own))
-                else:
-                    even[place] = length % 2 == 0
-            choices = [Lazy(source) for _ in falling]
-            left = []
-            for (place, own), choice in zip(falling, choices, strict=True):
-                k, x = numbers[place]
-                first = Lazy(source, x.words[:1])
-                if choice.decided(k, first):  # by a word of each
-                    sure = choice.low * (2 * k + 2) < 2 * k + first.low
-                    if sure:
-                        left.append((place, own))
-                    else:
-                        even[place] = length % 2 == 0
-                elif choice.chosen(k, x):
-                    even[place] = alone(own, Lazy(source), length + 1, lambda k=k, x=x: Lazy(source).chosen(k, x))
                 else:
                     even[place] = length % 2 == 0
             going, length = left, length + 1
@@ -255,7 +274,7 @@ def one_by_one(size, scale, source):
     numbers = [(k, Lazy(source, [*words])) for k, *words in zip(ks, upper, lower, strict=True)]
     passing, left, trial = [True] * len(numbers), list(range(len(numbers))), 0
     while left:
-        for place, own in zip(left, trials([numbers[place] for place in left]), strict=True):
+        for place, own in zip(left, trials(source, [numbers[place] for place in left]), strict=True):
             passing[place] = own
         trial += 1
         left = [place for place in left if passing[place] and numbers[place][0] >= trial]
@@ -342,3 +361,170 @@ def test_it_is_fast():
     begun = time.process_time()
     rounded_normals(300_000, 2.0**40)
     assert time.process_time() - begun < 300_000 * 10e-6
+
+
+# -- discrete normal numbers -------------------------------------------------------------------------------------------
+
+DISCRETE = (0.3, 0.75, 1.0, 2.7, 4.0, 31.4, 300.123)
+
+
+def discrete_chances(scale):
+    """Return whole numbers and how likely each is, by the law's definition."""
+    edge = max(2, math.ceil(12 * scale))
+    values = np.arange(-edge, edge + 1)
+    weights = np.exp(-((values / scale) ** 2) / 2)
+    return values, weights / weights.sum()
+
+
+def discrete_p(found, scale):
+    """Return the chi² p-value against the discrete law; what is rare is counted together."""
+    values, chances = discrete_chances(scale)
+    seen = np.bincount(np.clip(found, values[0], values[-1]) - values[0], minlength=len(values))
+    rare = chances * len(found) < LEAST_EXPECTED
+    expected = np.append(chances[~rare], chances[rare].sum()) * len(found)
+    counted = np.append(seen[~rare], seen[rare].sum())
+    if expected[-1] < LEAST_EXPECTED:
+        expected, counted = [np.append(each[1:-1], each[0] + each[-1]) for each in (expected, counted)]
+    return float(stats.chi2.sf(((counted - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+@pytest.mark.parametrize("scale", DISCRETE)
+def test_chances_are_those_of_a_discrete_normal_number(scale):
+    found = discrete_normals(by_tier(150_000, 1_000_000), scale)
+    assert discrete_p(found, scale) > ALPHA
+    if scale > 0.3:
+        assert discrete_p(found, scale * 1.08) < ALPHA
+        assert discrete_p(found, scale / 1.08) < ALPHA
+
+
+@pytest.mark.parametrize(("bits", "scale"), [(1, 2.7), (1, 0.75), (2, 4.0), (3, 31.4), (5, 2.7)])
+def test_short_words_give_the_same_chances_of_discrete_numbers(monkeypatch, bits, scale):
+    monkeypatch.setattr(module, "WORD", bits)
+    assert discrete_p(discrete_normals(by_tier(6_000, 60_000), scale), scale) > ALPHA
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "planted"),
+    [
+        (module._WholeProposals, "_go_on", parity),
+        (module._WholeProposals, "_x", lambda self, place: module._WholeQuotient(0, 1)),
+        (module._WholeQuotient, "to", lambda self, words: 0),
+        (module, "_first_word", lambda above, below: np.zeros_like(above)),
+        (module, "_whole_below", lambda most, size: np.zeros(size, np.uint64)),
+        (module, "_all_succeed", lambda k: np.ones(len(k), np.bool_)),
+    ],
+)
+def test_a_fault_in_discrete_numbers_is_caught(monkeypatch, owner, name, planted):
+    monkeypatch.setattr(module, "WORD", 1)
+    monkeypatch.setattr(owner, name, planted)
+    assert discrete_p(discrete_normals(by_tier(8_000, 25_000), 2.7), 2.7) < ALPHA
+
+
+def test_zero_has_one_sign(monkeypatch):
+    plant(monkeypatch, module._WholeProposals, "numbers", ("(far > 0) | (signs > 0)", "far > -1"))
+    assert discrete_p(discrete_normals(20_000, 2.7), 2.7) < ALPHA
+
+
+def test_discrete_numbers_of_a_large_scale():
+    scale = 2.0**50.9
+    found = discrete_normals(100_000, scale)
+    assert stats.kstest(found / scale, "norm").pvalue > ALPHA
+    for bit in range(8):
+        assert stats.binomtest(int(((found >> bit) & 1).sum()), len(found)).pvalue > ALPHA
+
+
+def test_of_next_to_no_scale_all_are_zero():
+    assert not discrete_normals(50, 2.0**-7).any()  # one is 128 deviations away
+    with pytest.raises(SettingError):
+        discrete_normals(1, 2.0**-8)
+    with pytest.raises(SettingError):
+        discrete_normals(1, 2.0**51)
+
+
+@pytest.mark.parametrize("scale", [2.0**-7, 0.3, 1.0, 17.0, 12345.678, 2.0**51 * (1 - 2.0**-53)])
+def test_what_lies_beyond_a_multiple_is_exact(scale):
+    """Also where products are not held by 64 bits."""
+    exact = Fraction(scale)
+    k = np.array([0, 1, 2, 5, 63, 64, 2047, 2048, 4000], np.uint64)
+    first, over = module._from_multiples(k, scale)
+    numerator, places = module._ratio(scale)
+    assert Fraction(numerator, 2**places) == exact
+    for own, least, beyond in zip(k.tolist(), first.tolist(), over.tolist(), strict=True):
+        assert least == math.ceil(own * exact)
+        assert Fraction(beyond, 2**places) == least - own * exact
+
+
+@pytest.mark.parametrize("bits", [1, 8, 11, 13, 32])
+def test_first_words_are_those_of_the_quotient(monkeypatch, bits):
+    monkeypatch.setattr(module, "WORD", bits)
+    random = np.random.default_rng(3)
+    for below in (2**53 - 1, 2**52, 2**52 + 12_345):
+        above = random.integers(0, below, 500, dtype=np.uint64)
+        above[:2] = 0, below - 1
+        found = module._first_word(above, np.uint64(below))
+        assert found.tolist() == [(number << bits) // below for number in above.tolist()]
+        whole = module._WholeQuotient(int(above[5]), below)
+        assert whole.to(1) == int(found[5])
+        assert whole.to(3) == (int(above[5]) << 3 * bits) // below
+
+
+@pytest.mark.parametrize("bits", [1, 3, 32])
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 8, 1000, 2**51 - 5])
+def test_whole_numbers_below_another_are_even(monkeypatch, bits, most):
+    monkeypatch.setattr(module, "WORD", bits)
+    found = module._whole_below(most, 3000)
+    assert int(found.max()) < most
+    if most <= 8:
+        assert most == 1 or stats.chisquare(np.bincount(found.astype(np.int64), minlength=most)).pvalue > ALPHA
+    else:
+        assert stats.kstest((found + 0.5) / most, "uniform").pvalue > ALPHA
+
+
+@pytest.mark.parametrize("scale", [0.3, 4.0, 1e6 / 7])
+@pytest.mark.parametrize("bits", [1, 4, 32])
+def test_trials_of_discrete_numbers_are_decided_as_fractions_decide(monkeypatch, bits, scale):
+    """The same words, read by loops over exact fractions, let the same proposals pass."""
+    monkeypatch.setattr(module, "WORD", bits)
+    one, other = (Bytes(bits) for _ in range(2))
+    monkeypatch.setattr(os, "urandom", one.urandom)
+    proposals = module._WholeProposals(300, scale)
+    k, far = proposals._k.tolist(), proposals._far.tolist()
+    exact = [Fraction(number) / Fraction(scale) - own for own, number in zip(k, far, strict=True)]
+    assert all(0 <= x < 1 for x in exact)
+    begun = one.given
+    passed = proposals._passing().tolist()
+    other.given = begun
+    numbers = [(own, Known(x)) for own, x in zip(k, exact, strict=True)]
+    wanted, left, trial = [True] * len(numbers), list(range(len(numbers))), 0
+    while left:
+        for place, own in zip(left, trials(other, [numbers[place] for place in left]), strict=True):
+            wanted[place] = own
+        trial += 1
+        left = [place for place in left if wanted[place] and numbers[place][0] >= trial]
+    assert passed == wanted
+    assert one.given == other.given
+
+
+def test_discrete_numbers_come_from_the_operating_systems_bits(monkeypatch):
+    source = Bytes(1)
+    monkeypatch.setattr(os, "urandom", source.urandom)
+    one = discrete_normals(500, 1e6)
+    source.given = 0
+    assert (discrete_normals(500, 1e6) == one).all()
+    monkeypatch.setattr(os, "urandom", Bytes(1, size=0).urandom)
+    with pytest.raises(EOFError):
+        discrete_normals(1, 1.0)
+
+
+def test_discrete_numbers_are_fast_and_take_no_more_memory_for_more():
+    discrete_normals(1000, 1.0)
+    begun = time.process_time()
+    discrete_normals(300_000, 12.3)
+    assert time.process_time() - begun < 300_000 * 10e-6
+    peaks = []
+    for size in (200_000, 800_000):
+        tracemalloc.start()
+        discrete_normals(size, 12.3)
+        peaks.append(tracemalloc.get_traced_memory()[1] - 8 * size)
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]

@@ -1,0 +1,213 @@
+"""Defaults against the simplest things: no simpler thing is ahead, and no measure gets worse with more budget.
+
+A fixed three quarters of each table are private, the rest tests. Measured are the mean total variation of columns and
+pairs, the mean over 200 triples as a score of 1000, the AUC of boosting, and over numbers the mean error of means (in
+standard deviations) and of standard deviations (absolute logarithm of their ratio). Numbers are compared in 20 quantile
+cells of the private rows, with values of more than 2 % of the rows apart.
+
+    python benchmarks/dominance.py run [--data telco pbc] [--arms ours uniform] [--epsilons 1] [--seeds 0 1 2]
+    python benchmarks/dominance.py table
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+
+import doublure as db
+from adult import SHARED
+from doublure.data.tables.opening import open_table
+from doublure.schema import Schema
+from results import by_cell, finished, mean_and_range, measure
+from tables import apart, cells
+
+DELTA = 1e-6
+_EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "schemas"
+_REVIEW = SHARED.parent / "trials" / "review"
+SETS: dict[str, tuple[str, Path, str]] = {
+    "adult": ("adult_train.csv.gz", db.datasets.adult_schema_path(), "income"),
+    "mushroom": ("mushroom.csv.gz", _EXAMPLES / "mushroom.schema.yaml", "class"),
+    "diabetes130": ("diabetes130.csv.gz", _EXAMPLES / "diabetes130.schema.yaml", "readmitted"),
+    "credit": ("credit_default.csv.gz", _REVIEW / "credit_default.schema.yaml", "default.payment.next.month"),
+    "nist": ("nist_acs_ma2019.csv.gz", _REVIEW / "nist_ma2019_all.schema.yaml", "OWN_RENT"),
+    "pbc": ("pbc.csv.gz", SHARED / "pbc.schema.yaml", "status"),
+    "nonvoters": ("nonvoters.csv.gz", SHARED / "nonvoters.schema.yaml", "voter_category"),
+    "telco": ("telco/telco.csv.gz", SHARED / "telco" / "telco.schema.yaml", "Churn"),
+    "flying": ("flying/flying.csv.gz", SHARED / "flying" / "flying.schema.yaml", ""),
+}
+"""Each table's rows, its public facts, and the column that is predicted."""
+_TRIPLES, _PAIRS = 200, 2000
+
+
+def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the private rows and those that test; of Diabetes-130 one stay of each patient."""
+    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
+    if name == "diabetes130":
+        frame = frame.sample(frac=1, random_state=0).drop_duplicates("patient_nbr")
+    order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4
+    return frame.iloc[order[:cut]].reset_index(drop=True), frame.iloc[order[cut:]].reset_index(drop=True)
+
+
+def schema_of(name: str, rows: int) -> Schema:
+    """Return the public facts, with the number of units known and what nobody has said of missing cells allowed."""
+    plain = Schema.load(SETS[name][1]).to_plain()
+    plain["units"] = rows
+    if plain.get("defaults", {}).get("missing") == "undeclared":
+        plain["defaults"]["missing"] = True
+    return Schema.from_plain(plain)
+
+
+def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Make rows once and measure them."""
+    train, test = split(name)
+    schema = schema_of(name, len(train))
+    used = time.process_time()
+    made = ARMS[arm](schema, train, epsilon, seed)
+    used = time.process_time() - used
+    return measures(name, schema, (train, test), made) | {"processor_seconds": round(used, 1)}
+
+
+def _fitted(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int, **settings: Any) -> pd.DataFrame:
+    plan = db.plan(schema, method="statistics", epsilon=epsilon, delta=DELTA, **settings)
+    with tempfile.TemporaryDirectory() as place:
+        train.to_csv(Path(place) / "train.csv", index=False)
+        ledger = db.Ledger.create(Path(place) / "ledger", dataset="rows", epsilon=100.0, delta=0.01)
+        syn = db.fit(Path(place) / "train.csv", plan, ledger=ledger, seed=seed, threads=1)
+        return syn.sample(len(train), seed=seed)
+
+
+def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
+    """Return rows in which every column is even over its public values: they cost nothing."""
+    del epsilon
+    rng = np.random.default_rng(seed)
+    columns = {}
+    for name, column in schema.columns.items():
+        if not column.modelled:
+            columns[name] = np.arange(len(train)).astype(str)
+        elif column.bounded:
+            lower, upper = column.bounds
+            digits = getattr(column, "precision", None) or 0
+            columns[name] = np.char.mod(f"%.{digits}f", rng.uniform(lower, upper, len(train)))
+        else:
+            columns[name] = rng.choice([str(value) for value in column.domain], len(train))
+    return open_table(pd.DataFrame(columns)).load(schema).frame
+
+
+ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {"ours": _fitted, "uniform": _uniform}
+
+
+def measures(
+    name: str, schema: Schema, rows: tuple[pd.DataFrame, pd.DataFrame], made: pd.DataFrame
+) -> dict[str, float | None]:
+    """Return how good synthetic rows are."""
+    names = [column for column, facts in schema.columns.items() if facts.modelled]
+    real, held = (open_table(frame[list(schema.columns)]).load(schema).frame for frame in rows)
+    coded = {column: cells(real[column], made[column]) for column in names}
+    draw = np.random.default_rng(7)
+    pairs = list(combinations(names, 2))
+    if len(pairs) > _PAIRS:
+        pairs = [pairs[at] for at in draw.choice(len(pairs), _PAIRS, replace=False)]
+    triples = [tuple(draw.choice(names, 3, replace=False)) for _ in range(_TRIPLES)]
+    numbers = [column for column in names if schema.columns[column].bounded]
+    moments = [_moments(real[column], made[column]) for column in numbers]
+    return {
+        "one_way": statistics.mean(apart(coded, (column,)) for column in names),
+        "two_way": statistics.mean(apart(coded, pair) for pair in pairs),
+        "three_way": 1000 * (1 - statistics.mean(apart(coded, triple) for triple in triples)),
+        "mean_error": statistics.mean(own[0] for own in moments) if moments else None,
+        "deviation_error": statistics.mean(own[1] for own in moments) if moments else None,
+        "boosting_auc": _auc(schema, names, SETS[name][2], made, held) if SETS[name][2] else None,
+    }
+
+
+def _moments(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[float, float]:
+    one, other = (own.dropna().astype("float64") for own in (real, made))
+    if len(other) < 2 or len(one) < 2:
+        return 1.0, 1.0
+    spread = max(float(one.std()), 1e-12)
+    ratio = max(float(other.std()), 1e-12) / spread
+    return abs(float(other.mean()) - float(one.mean())) / spread, abs(math.log(ratio))
+
+
+def _auc(schema: Schema, names: list[str], target: str, made: pd.DataFrame, test: pd.DataFrame) -> float:
+    """Return the AUC of the target's most frequent value in the test, of boosting on the synthetic rows."""
+
+    def features(frame: pd.DataFrame) -> Any:
+        columns = []
+        for name in names:
+            if name != target:
+                known = [str(value) for value in getattr(schema.columns[name], "domain", ())]
+                column = frame[name]
+                columns.append(
+                    column.to_numpy(dtype=float, na_value=np.nan)
+                    if schema.columns[name].bounded and column.dtype.kind not in "mM"
+                    else pd.Categorical(column.astype(str), known or None).codes.astype(float)
+                )
+        return np.stack(columns, axis=1)
+
+    truth = test[target].astype(str)
+    likely = truth.mode()[0]
+    wanted = made[target].astype(str) == likely
+    if wanted.nunique() < 2:
+        return 0.5
+    model = HistGradientBoostingClassifier(random_state=0).fit(features(made), wanted)
+    return float(roc_auc_score(truth == likely, model.predict_proba(features(test))[:, 1]))
+
+
+_SHOWN: Mapping[str, str] = {
+    "one_way": ".4f", "two_way": ".4f", "three_way": ".0f", "mean_error": ".3f", "deviation_error": ".3f",
+    "boosting_auc": ".3f", "processor_seconds": ".1f",
+}  # fmt: skip
+
+
+def table() -> None:
+    """Print means over seeds."""
+    print("| data | ε | arm | one-way | two-way | three-way | mean | deviation | AUC | CPU s | fits |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    found = finished("dominance")
+    for name, arm, epsilon in sorted(
+        {tuple(row["cell"][:3]) for row in found}, key=lambda key: (key[0], key[2], key[1])
+    ):
+        rows = [row for row in found if tuple(row["cell"][:3]) == (name, arm, epsilon)]
+        figures = [
+            mean_and_range([row[key] for row in rows if row[key] is not None], form) for key, form in _SHOWN.items()
+        ]
+        print("| " + " | ".join([name, f"{epsilon:g}", arm, *figures, str(len(rows))]) + " |")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    options = parser.parse_args()
+    if options.verb == "table":
+        table()
+        return
+    wanted = [
+        (name, arm, epsilon, seed)
+        for epsilon in options.epsilons
+        for seed in options.seeds
+        for name in options.data
+        for arm in options.arms
+    ]
+    measure("dominance", by_cell(wanted, one_cell))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Tables in files of Arrow: Feather (of version 2), and streams that were written to a file.
+
+Names and types are the file's form. Its batches are read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.dtypes import dtypes_of_arrow
+from doublure.data.tables.header import header_names
+from doublure.data.tables.source import TableSource
+from doublure.errors import DataError
+from doublure.schema.scalars import Misfit
+
+if TYPE_CHECKING:
+    from doublure.schema.written import Written
+
+_FILE = b"ARROW1"
+
+
+class ArrowFileSource(TableSource):
+    """A file whose names and types have been looked at.
+
+    Args:
+        path: The file.
+        written: How columns are renamed.
+
+    Raises:
+        DataError: The file is damaged, or of the first version of Feather.
+    """
+
+    def __init__(self, path: Path, written: Written | None = None) -> None:
+        self._path = path
+        with self._opened() as reader:
+            stored = reader.schema
+        self._names = header_names(stored.names, path.name, written)
+        super().__init__(path.name, self._names)
+        self.dtypes = dtypes_of_arrow(stored)
+
+    @override
+    def pieces(self) -> list[TableSource]:
+        return [self]
+
+    @override
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
+        places = {name: self._names.index(name) for name in columns}
+        with self._opened() as reader:
+            for batch in _batches(reader):
+                batch.validate()
+                yield {name: readable(batch.column(place)) for name, place in places.items()}
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        import pyarrow as pa
+
+        try:
+            with pa.memory_map(str(self._path)) as file:
+                whole = file.read(len(_FILE)) == _FILE
+                file.seek(0)
+                yield pa.ipc.open_file(file) if whole else pa.ipc.open_stream(file)
+        except (pa.ArrowException, OSError, ValueError):
+            remedy = "check that the file is whole, or write it as Parquet"
+            raise DataError("cannot be read as Arrow", field=self._path.name, remedy=remedy) from None
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """Yield the batches of a file or of a stream."""
+    if hasattr(reader, "num_record_batches"):
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    else:
+        yield from reader

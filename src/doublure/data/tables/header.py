@@ -1,0 +1,67 @@
+"""The names of a table's columns: renamed as the schema says; a column without one is not read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from doublure.errors import DataError, printable
+from doublure.schema.scalars import label
+
+if TYPE_CHECKING:
+    from doublure.schema.written import Written
+
+RENAME = "give each a name of its own in the schema, such as rename: {total: [total, total_2]}"
+
+
+def header_names(stored: Iterable[object], container: str, written: Written | None = None) -> list[str]:
+    """Return the names of a header's columns in their order, empty where one has none.
+
+    Args:
+        stored: As the container has them.
+        container: Its name.
+        written: Renames columns, each that has a name by its place among them.
+
+    Raises:
+        DataError: No column has a name, or a column that is renamed does not stand so many times in the header.
+    """
+    names = ["" if each is None else label(each) for each in stored]
+    if not any(names):
+        remedy = "begin with a line of column names; lines before it are passed over by skip_rows"
+        raise DataError("has no column name", field=container, remedy=remedy)
+    return names if written is None or not written.rename else list(_renamed(names, written.rename))
+
+
+def _renamed(names: Sequence[str], rename: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    counts = Counter(names)
+    for name, new in rename.items():
+        if counts[name] != len(new):
+            times = "once" if counts[name] == 1 else f"{counts[name]} times"
+            found = f"stands {times} in the header" if counts[name] else "is not a column of the data"
+            remedy = "give a name for each column that is called so, from left to right"
+            raise DataError(f"{found}, and has {len(new)} new names", field=f"rename.{printable(name)}", remedy=remedy)
+    left = {name: iter(new) for name, new in rename.items()}
+    for name in names:
+        yield next(left[name]) if name in left else name
+
+
+def numbered(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return new names for those that stand more than once: the first keeps its own, others are numbered.
+
+    Example:
+        >>> numbered(["day", "total", "total"])
+        {'total': ['total', 'total_2']}
+    """
+    counts, taken = Counter(filter(None, names)), set(names)
+    found: dict[str, list[str]] = {}
+    for name, count in counts.items():
+        if count > 1:
+            found[name] = [name]
+            number = 2
+            while len(found[name]) < count:
+                if (new := f"{name}_{number}") not in taken:
+                    found[name].append(new)
+                    taken.add(new)
+                number += 1
+    return found

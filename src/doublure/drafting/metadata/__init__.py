@@ -1,0 +1,1 @@
+"""Forms of metadata that describe a data set: a file a form."""

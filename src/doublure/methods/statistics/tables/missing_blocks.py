@@ -1,0 +1,154 @@
+"""Blocks of columns that are missing together, and the blocks whose patterns are counted.
+
+A table of patterns has two cells to the power of its blocks, and a survey has a hundred columns that may be missing.
+They fall into few blocks: a filter question skips all that follow it. A block is one bit of a pattern. It is declared
+(``missing_together``), or found among neighbours, by noisy counts of which of two adjacent columns are missing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.schema.rules.rule import Rule
+
+Floats = npt.NDArray[np.float64]
+
+MOST_BLOCKS = 16
+"""Most blocks whose patterns are counted in one table; with more, neighbours are compared first."""
+_CLEAR = 4.0
+"""Deviations of noise by which both columns of a block are seen to be missing."""
+_APART, _WITHIN_NOISE = 0.05, 2.0
+"""The share of a block's missing rows that may have one column alone, and deviations of noise beside it."""
+_NUMBERED = re.compile(r"[\W_]*\d+[a-zA-Z]?$")
+"""The end of a name that numbers it among others of one stem."""
+_EXPLAINED = 0.95
+"""The share of all rows, and of those that miss a column, that patterns with a clear count hold if it is to stay.
+
+Rows of other patterns count as the most similar clear one, so that a column that is missing at random would hardly
+ever be missing. Such a column leaves the table, and is drawn from its own counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingBlock:
+    """Columns that are missing together.
+
+    Attributes:
+        parts: Their places in a compact record; the first stands for all.
+        mark: The least number of a missing cell of the first.
+        weight: Cells that it decides: more count first.
+    """
+
+    parts: tuple[int, ...]
+    mark: float
+    weight: float = 0.0
+
+
+def declared_groups(rules: Iterable[Rule], names: Collection[str]) -> list[tuple[str, ...]]:
+    """Return columns that may be missing in groups that are declared to be missing together, most alone."""
+    group_of: dict[str, tuple[str, ...]] = {}
+    for rule in rules:
+        own = tuple(name for name in rule.missing_as_one if name in names)
+        group_of |= dict.fromkeys(own, own)
+    return list(dict.fromkeys(group_of.get(name, (name,)) for name in names))
+
+
+def join_neighbours(
+    blocks: Sequence[MissingBlock], names: Sequence[str], pairs: Sequence[Floats], noise: float
+) -> list[MissingBlock]:
+    """Return blocks with neighbours joined that are missing in the same rows, up to noise.
+
+    Neighbours of one stem, ``Q28_1`` to ``Q28_8``, are judged together: the mean of k counts has less noise than one.
+
+    Args:
+        blocks: In the order of the columns.
+        names: The name of each block's first column.
+        pairs: For each block but the last, counts ``(2, 2)`` of rows by whether its own first column, and that of the
+            next block, are missing.
+        noise: Standard deviation of each count.
+    """
+    stems = [_NUMBERED.sub("", name) for name in names]
+    links = [_alike([counts], noise) for counts in pairs]
+    for _, own in groupby(range(len(blocks)), key=lambda place: stems[place]):
+        first, *others = own
+        if others and _alike(pairs[first : first + len(others)], noise):
+            links[first : first + len(others)] = [True] * len(others)
+    groups = [[0]]
+    for place, link in enumerate(links, start=1):
+        groups[-1:] = [[*groups[-1], place]] if link else [groups[-1], [place]]
+    ends = [(max(0, group[0] - 1), group[-1] + 1) for group in groups]
+    beside = [pairs[first:last] for first, last in ends]
+    return [_joined([blocks[place] for place in group], near) for group, near in zip(groups, beside, strict=True)]
+
+
+def _joined(blocks: Sequence[MissingBlock], pairs: Sequence[Floats]) -> MissingBlock:
+    """Return one block; its weight is by the rows that miss its columns, as the pairs that it is in have them."""
+    parts = tuple(part for block in blocks for part in block.parts)
+    rows = float(np.mean([counts[1, 1] + (counts[0, 1] + counts[1, 0]) / 2 for counts in pairs]))
+    return MissingBlock(parts=parts, mark=blocks[0].mark, weight=len(parts) * max(rows, 0.0))
+
+
+def _alike(pairs: Sequence[Floats], noise: float) -> bool:
+    """Return whether two columns, or neighbours in a run, are missing in the same rows as far as noise lets see."""
+    mean, noise = np.mean(pairs, axis=0), noise / math.sqrt(len(pairs))
+    both, one_alone = mean[1, 1], mean[0, 1] + mean[1, 0]
+    return bool(both > _CLEAR * noise and one_alone < _APART * both + _WITHIN_NOISE * math.sqrt(2) * noise)
+
+
+def heaviest(blocks: Sequence[MissingBlock]) -> list[MissingBlock]:
+    """Return the blocks that are counted: those that decide most cells, in the order of the columns."""
+    chosen = sorted(blocks, key=lambda block: -block.weight)[:MOST_BLOCKS]
+    return [block for block in blocks if any(block is each for each in chosen)]
+
+
+def explained_bits(counts: Floats, noise: float) -> tuple[tuple[int, ...], Floats, float]:
+    """Return which bits of patterns stay, so that clear patterns hold nearly all rows; none, where noise hides all.
+
+    Args:
+        counts: ``(2^q,)`` noisy counts.
+        noise: Standard deviation of each.
+
+    Returns:
+        The places of the bits that stay, the counts of their patterns, and the standard deviation of those.
+    """
+    bits = tuple(range(int(counts.size).bit_length() - 1))
+    while bits:
+        wider = noise * math.sqrt(2)
+        summed = [_without(counts, bit) for bit in range(len(bits))]
+        unseen = _unseen(counts, noise)
+        if _explained(counts, noise) < _EXPLAINED:
+            gone = int(np.argmax([_explained(each, wider) for each in summed]))
+        elif unseen.max() > 0:
+            gone = int(np.argmax(unseen))
+        else:
+            break
+        counts, noise, bits = summed[gone], wider, bits[:gone] + bits[gone + 1 :]
+    return bits, counts, noise
+
+
+def _without(counts: Floats, bit: int) -> Floats:
+    """Return the counts of patterns without one bit; of the axes of all bits, the last is the first bit."""
+    axes = int(counts.size).bit_length() - 1
+    return np.asarray(counts.reshape((2,) * axes).sum(axis=axes - 1 - bit)).ravel()
+
+
+def _unseen(counts: Floats, noise: float) -> Floats:
+    """Return, for each bit, the rows in which it is set beyond those in clear patterns, noise and a share allowed."""
+    shown = (np.arange(counts.size)[:, None] >> np.arange(int(counts.size).bit_length() - 1)) & 1
+    every, clear = shown.T @ counts, shown.T @ np.where(_clear(counts, noise), counts, 0.0)
+    return np.asarray(_EXPLAINED * every - clear - _WITHIN_NOISE * noise * math.sqrt(counts.size / 2))
+
+
+def _explained(counts: Floats, noise: float) -> float:
+    return float(counts[_clear(counts, noise)].sum() / max(counts.sum(), 1.0))
+
+
+def _clear(counts: Floats, noise: float) -> npt.NDArray[np.bool_]:
+    """Return which counts stand out: of n that are noise alone, the largest is about √(2 log n) deviations."""
+    return counts > math.sqrt(2 * math.log(counts.size)) * noise

@@ -1,0 +1,1 @@
+"""Descriptions of a release for data catalogues: a file a format."""

@@ -1,0 +1,150 @@
+"""Columns that are missing together, in any number: declared, or found among neighbours by noisy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.errors import SchemaError
+from doublure.methods.statistics.tables import plan
+from doublure.methods.statistics.tables.missing_blocks import (
+    MOST_BLOCKS,
+    MissingBlock,
+    explained_bits,
+    heaviest,
+    join_neighbours,
+)
+from doublure.schema import Schema
+
+NONVOTERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "nonvoters.csv.gz"
+
+
+def pair(both: float, one_alone: float, rows: float = 1000.0) -> np.ndarray:
+    return np.array([[rows - both - one_alone, one_alone / 2], [one_alone / 2, both]])
+
+
+def blocks(count: int) -> list[MissingBlock]:
+    return [MissingBlock(parts=(place,), mark=2.0) for place in range(count)]
+
+
+def test_neighbours_are_joined_where_noise_lets_it_be_seen() -> None:
+    pairs = [pair(300, 0), pair(90, 210), pair(300, 9), pair(40, 0)]
+    joined = join_neighbours(blocks(5), list("vwxyz"), pairs, 5.0)
+    assert [block.parts for block in joined] == [(0, 1), (2, 3, 4)]
+    assert [block.parts for block in join_neighbours(blocks(5), list("vwxyz"), pairs, 20.0)] == [(0, 1), (2, 3), (4,)]
+    assert [len(block.parts) for block in join_neighbours(blocks(5), list("vwxyz"), pairs, 100.0)] == [1] * 5
+
+
+def test_names_of_one_stem_are_judged_together() -> None:
+    noise, rng = 60.0, np.random.default_rng(0)
+    pairs = [pair(100, 0) + rng.normal(0, noise, (2, 2)) for _ in range(24)]
+    names = [f"Q7_{number}" for number in range(25)]
+    assert [len(block.parts) for block in join_neighbours(blocks(25), names, pairs, noise)] == [25]
+    alone = join_neighbours(blocks(25), [f"q{number}x{number}y" for number in range(25)], pairs, noise)
+    assert max(len(block.parts) for block in alone) < 25
+    random = [pair(10, 180) + rng.normal(0, noise, (2, 2)) for _ in range(24)]  # 100 rows each, by chance
+    assert max(len(block.parts) for block in join_neighbours(blocks(25), names, random, noise)) == 1
+
+
+def test_the_heaviest_blocks_are_counted_in_the_order_of_the_columns() -> None:
+    every = [MissingBlock(parts=(place,), mark=1.0, weight=float(place % 7)) for place in range(30)]
+    kept = heaviest(every)
+    assert len(kept) == MOST_BLOCKS
+    assert [block.parts for block in kept] == sorted(block.parts for block in kept)
+    assert min(block.weight for block in kept) >= 3
+
+
+def test_a_column_that_is_missing_at_random_leaves_the_patterns() -> None:
+    rng = np.random.default_rng(0)
+    block = rng.random(20_000) < 0.3
+    chance = [rng.random(20_000) < 0.02 for _ in range(8)]
+    bits = np.stack([block, *chance, block], axis=1)
+    counts = np.bincount((bits << np.arange(10)).sum(1), minlength=2**10).astype(float)
+    kept, summed, noise = explained_bits(counts + rng.normal(0, 40, 2**10), 40.0)
+    assert {0, 9} <= set(kept)
+    assert noise == pytest.approx(40.0 * 2 ** ((10 - len(kept)) / 2))
+    assert summed.size == 2 ** len(kept)
+    assert len(kept) < 10
+    again, same, still = explained_bits(counts, 1e-9)
+    assert (again, still) == (tuple(range(10)), 1e-9)
+    assert same is counts
+
+
+def survey(rows: int) -> tuple[pd.DataFrame, list[list[str]]]:
+    rng = np.random.default_rng(1)
+    groups = [[f"Q1_{n}" for n in range(8)], [f"Q2_{n}" for n in range(9)], ["fare", "gate"]]
+    cells: dict[str, np.ndarray] = {}
+    for group, share in zip(groups, (0.1, 0.75, 0.4), strict=True):
+        gone = rng.random(rows) < share
+        cells |= {name: np.where(gone, "", rng.choice(["a", "b"], rows)) for name in group}
+    cells["alone"] = np.where(rng.random(rows) < 0.2, "", rng.choice(["a", "b"], rows))
+    return pd.DataFrame(cells), groups
+
+
+def mixed(rows: pd.DataFrame, group: list[str]) -> float:
+    gone = rows[group].isna().sum(axis=1)
+    return float(((gone > 0) & (gone < len(group))).mean())
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_blocks_stay_together_in_any_number_of_columns(declared: bool, tmp_path: Path) -> None:
+    data, groups = survey(4000)
+    text = "doublure: 1\nkind: table\nunits: 4000\ncolumns:\n"
+    text += "".join(f"  {name}: {{type: category, values: [a, b], missing: true}}\n" for name in data.columns)
+    schema = Schema.parse(text + ("missing_together: [[Q1_*], [Q2_*], [fare, gate]]\n" if declared else ""))
+    made = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    tables: Mapping[str, int] = {access.purpose: access.event.tables for access in made.touches}
+    assert tables.get(plan.NEIGHBOURS, 0) == (0 if declared else len(data.columns) - 1)
+    assert tables[plan.PATTERNS] == 1
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0, delta=1e-6)
+    rows = db.fit(data, made, ledger=ledger, out=tmp_path / "run").sample(4000, seed=1)
+    for group in groups:
+        assert mixed(rows, group) == 0
+        real = (data[group[0]] == "").mean()
+        # Rows of rare patterns count as the most similar ones.
+        assert rows[group[0]].isna().mean() == pytest.approx(real, abs=0.08)
+    assert rows.alone.isna().mean() == pytest.approx(0.2, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ("[[a, q]]", "not a column"),
+        ("[[z*]]", "fits no column"),
+        ("[[a, c]]", "never missing"),
+        ("[[a, b], [b, d]]", "names b twice"),
+        ("[a, b]", "no list of groups"),
+        ("[[a]]", "must be a list of rules"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups: str, words: str) -> None:
+    columns = ", ".join(f"{name}: {{type: boolean, missing: {name != 'c'}}}" for name in "abcd").lower()
+    with pytest.raises(SchemaError) as caught:
+        Schema.parse(f"{{doublure: 1, kind: table, units: 9, columns: {{{columns}}}, missing_together: {groups}}}")
+    assert words in f"{caught.value}; {caught.value.remedy}"
+
+
+@pytest.mark.skipif(not NONVOTERS.exists(), reason="needs ../shared/data")
+def test_a_real_survey_has_no_mixed_blocks(tmp_path: Path) -> None:
+    """At ε = 1 the noise splits a block in one fit of four, and some 4 % of the rows are mixed."""
+    every = pd.read_csv(NONVOTERS, dtype=str, keep_default_na=False)
+    holes = [name for name in every.columns if (every[name] == "NA").any()]
+    data = every[[*holes, "gender", "voter_category"]]
+    text = f"doublure: 1\nkind: table\nunits: {len(data)}\ncolumns:\n"
+    for name in data.columns:
+        values = sorted(set(data[name]) - {"NA"})
+        text += (
+            f"  {name}: {{type: category, values: {values}, missing: {'{style: r}' if name in holes else 'false'}}}\n"
+        )
+    made = db.plan(Schema.parse(text), method="statistics", epsilon=3.0, delta=1e-6, accountant="rdp")
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=3.0, delta=1e-6)
+    rows = db.fit(data, made, ledger=ledger, out=tmp_path / "run").sample(len(data), seed=1)
+    for stem, share in (("Q28_", 0.092), ("Q29_", 0.770)):
+        group = [name for name in holes if name.startswith(stem)]
+        assert mixed(rows, group) < 0.01
+        assert rows[group[0]].isna().mean() == pytest.approx(share, abs=0.08)

@@ -1,0 +1,258 @@
+"""Design rule 21: an id raises a question, whose it is, answered before anything is planned, fitted or claimed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.data.tables.on_disk import TableOnDisk
+from doublure.data.tables.opening import open_table
+from doublure.drafting.check import check
+from doublure.drafting.draft import drafted
+from doublure.drafting.proposals import proposal_for
+from doublure.drafting.whose import likely_id, proposed_units
+from doublure.errors import DataError, SchemaError
+from doublure.guarantee import OF_RECORDS
+from doublure.releasing.generator import publish
+from doublure.schema import Schema
+from doublure.schema.unit import Unit, is_id_name, people_in
+
+OPEN = """
+doublure: 1
+kind: table
+units: 40
+columns:
+  row: {type: id}
+  MRN: {type: id}
+  age: {type: integer, bounds: [0, 99], missing: false}
+  sex: {type: category, values: [f, m], missing: false}
+"""
+NAMED = OPEN.replace("units: 40", "unit: {name: patient, id: MRN}\nunits: 40")
+ROWS = OPEN.replace("units: 40", "unit: {id: none}\nunits: 40")
+NO_ID = OPEN.replace("  row: {type: id}\n  MRN: {type: id}\n", "")
+
+
+def visits(rows: int = 60, people: int = 40) -> pd.DataFrame:
+    """Return rows of which some are of one person."""
+    draw = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "row": np.arange(rows),
+            "MRN": 100_000 + np.arange(rows) % people,
+            "age": draw.integers(0, 100, rows),
+            "sex": draw.choice(["f", "m"], rows),
+        }
+    )
+
+
+def planned(text: str) -> db.Plan:
+    return db.plan(Schema.parse(text), epsilon=5.0, delta=1e-4, accountant="rdp", components=2, fit_steps=2)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_ids_are_told_by_their_names() -> None:
+    named = ["mrn", "MRN", "patient", "Person", "subject", "customer", "stay_id", "nr", "caseId", "patient_nbr", "uuid"]
+    assert [name for name in named if not is_id_name(name)] == []
+    others = ["paid", "age", "subject_matter", "said", "grid", "number of visits", "patient age", ""]
+    assert [name for name in others if is_id_name(name)] == []
+    assert [people_in(name) for name in ("MRN", "customerID", "SUBJECT", "nr")] == [
+        "patient", "customer", "subject", None,
+    ]  # fmt: skip
+
+
+def test_a_person_s_id_is_proposed_as_the_unit() -> None:
+    assert likely_id(["stay_id", "age", "Patient"]) == "Patient"
+    assert likely_id(["age", "nr"]) == "nr"
+    text = drafted(visits()).to_yaml()
+    first, second, third = proposed_units(["row", "MRN"])
+    assert all(f"# {line}\n" in text for line in (first, second, third))
+    assert first.startswith("unit: {name: patient, id: MRN, max_records: NUMBER}")
+    assert "  # MRN: {type: id}  # if it names a patient, as its name says" in text
+    assert [*proposed_units(["age", "sex"])] == []
+    proposal = proposal_for("paid", "integer", pd.Series(range(10)))
+    assert proposal is None
+
+
+# -- the question ------------------------------------------------------------------------------------------------------
+
+
+def test_an_open_id_is_refused_by_plan_in_one_line_with_both_answers() -> None:
+    with pytest.raises(SchemaError) as refused:
+        planned(OPEN)
+    said = str(refused.value)
+    assert said.startswith("unit.id: ")
+    assert "unit: {id: MRN}" in said
+    assert "unit: {name: record, id: none}" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("text", [NAMED, ROWS, NO_ID])
+def test_an_answer_opens_the_way(text: str) -> None:
+    assert Schema.parse(text).undeclared == ()
+    assert check(Schema.parse(text)).ok
+    planned(text)
+
+
+def test_a_check_asks_for_it_with_yaml_that_answers(tmp_path: Path) -> None:
+    found = check(Schema.parse(OPEN))
+    assert not found.ok
+    (asked,) = [each for each in found.findings if each.path == "unit.id"]
+    assert asked.kind == "undeclared"
+    lines = found.to_yaml().splitlines()
+    for answer in ("unit: {name: patient, id: MRN}", "unit: {name: record, id: none}"):
+        assert answer in [line.removeprefix("# ") for line in lines]
+        assert Schema.parse(OPEN.replace("units: 40", f"{answer}\nunits: 40")).undeclared == ()
+
+
+def test_a_plan_of_an_earlier_version_is_read_and_not_fitted(tmp_path: Path) -> None:
+    """Its schema has an id, and nobody was asked whose it is."""
+    plan = planned(NO_ID)
+    plain = plan.schema.to_plain()
+    plain["columns"] = {"MRN": {"type": "id"}} | plain["columns"]
+    schema = Schema.from_plain(plain)
+    earlier = json.loads(json.dumps(plan.to_json())) | {"schema": schema.to_plain(), "schema_sha256": schema.sha256}
+    read = db.Plan.from_json(earlier, reprice=False)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=9, delta=0.1)
+    with pytest.raises(SchemaError, match=r"^unit\.id"):
+        db.fit(visits(), read, ledger=ledger, out=tmp_path / "run")
+    assert ledger.spent.epsilon == 0
+    assert schema.resolve({}).open_ids == ("MRN",)  # its run folder can be loaded
+
+
+# -- records as units --------------------------------------------------------------------------------------------------
+
+
+def test_id_none_is_kept_in_files_and_says_what_is_protected() -> None:
+    schema = Schema.parse(ROWS)
+    assert (schema.unit.name, schema.unit.id, schema.unit.each_record) == ("record", None, True)
+    assert schema.to_plain()["unit"] == {"name": "record", "id": "none", "max_records": 1}
+    assert Schema.parse(schema.to_yaml()) == schema != schema.model_copy(update={"unit": Unit(name="record")})
+    assert schema.resolve({}).unit.each_record
+    assert OF_RECORDS in planned(ROWS).guarantee.excluded
+    assert OF_RECORDS not in planned(NAMED).guarantee.excluded
+
+
+def test_records_are_called_no_people() -> None:
+    for name in ("person", "patient", "customer"):
+        with pytest.raises(SchemaError, match="name promises more than a record"):
+            Schema.parse(ROWS.replace("{id: none}", f"{{name: {name}, id: none}}"))
+    with pytest.raises(SchemaError, match="max_records above 1 needs an id"):
+        Schema.parse(ROWS.replace("{id: none}", "{id: none, max_records: 2}"))
+
+
+def test_earlier_schemas_keep_their_hash() -> None:
+    assert Schema.parse(NO_ID).to_plain()["unit"] == {"name": "person", "id": None, "max_records": 1}
+    assert Schema.parse(NO_ID).sha256 == "c0e308f10289db7d4367d772f47fb6dbcd419fd0d75e9c922e275f78eb8242e9"
+
+
+# -- what is claimed ---------------------------------------------------------------------------------------------------
+
+
+def test_a_card_says_what_it_assumes_of_people(tmp_path: Path) -> None:
+    said = {}
+    for name, text in {"none": NO_ID, "named": NAMED, "records": ROWS}.items():
+        ledger = db.Ledger.create(tmp_path / f"{name}.ledger", dataset="d", epsilon=9, delta=0.1)
+        syn = db.fit(visits(40), planned(text), ledger=ledger, out=tmp_path / name, seed=1)
+        card = db.release(syn, tmp_path / f"{name} bundle", n=20, ledger=ledger).card
+        db.verify(tmp_path / f"{name} bundle")
+        publish(syn, tmp_path / f"{name} generator", ledger=ledger)
+        assert db.load(tmp_path / f"{name} generator").guarantee == syn.guarantee
+        said[name] = card["guarantee"]
+    assert "no person has more than one record" in said["none"]["assumptions"]
+    assert "MRN names each patient the same way in every record" in said["named"]["assumptions"]
+    assert not any(
+        "more than one record" in line for name in ("named", "records") for line in said[name]["assumptions"]
+    )
+    assert OF_RECORDS in said["records"]["excluded"]
+    assert said["records"]["unit"] == "record"
+    page = (tmp_path / "records bundle/card.html").read_text(encoding="utf-8")
+    assert "Take any one record out of the private data" in page
+    assert "Take all records of any one patient" in (tmp_path / "named bundle/card.html").read_text(encoding="utf-8")
+
+
+# -- ids that repeat ---------------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_id_refuses_where_each_is_said_to_have_one_record(tmp_path: Path) -> None:
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=99, delta=0.1)
+    ways = (
+        lambda: db.fit(visits(), planned(NAMED), ledger=ledger, out=tmp_path / "run"),
+        lambda: TableOnDisk(open_table(visits()), Schema.parse(NAMED), tmp_path, rows=7),
+    )
+    for way in ways:
+        with pytest.raises(DataError) as refused:
+            way()
+        assert str(refused.value).startswith("MRN: names a patient in several records, and max_records is 1; ")
+        assert not any(figure in str(refused.value) for figure in ("40", "60", "100"))
+    assert ledger.spent.epsilon == 0
+    several = NAMED.replace("id: MRN}", "id: MRN, max_records: 2}")
+    coerced = NAMED.replace("units: 40", "units: 40\nmisfit: coerce")
+    for text in (several, coerced):
+        db.fit(visits(), planned(text), ledger=ledger)
+
+
+def test_a_run_is_evaluated_on_data_that_a_fit_would_refuse_today(tmp_path: Path) -> None:
+    """A run of 0.2.0 took the first record of each."""
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=9, delta=0.1)
+    syn = db.fit(visits(40), planned(NAMED), ledger=ledger, seed=1)
+    report = db.evaluate.report(syn, visits(), rows=50, progress=False)
+    assert report.measured.rows.train + report.measured.rows.holdout == 60
+
+
+def test_the_owner_is_told_how_often_ids_repeat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits().to_csv("d.csv", index=False)
+    Path("s.yaml").write_text(OPEN)
+    words = ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv", "--force"]
+    assert run_guarded(app, words) == 4
+    with Path("out.csv").open(newline="") as file:
+        assert [*csv.reader(file)][1:] == [["", "MRN", "", "stands in several rows: 40 different in 60 rows"]]
+    assert stat.S_IMODE(Path("out.csv").stat().st_mode) == 0o600
+    shown = capsys.readouterr()
+    assert "40 different" not in shown.out + shown.err  # no terminal: it may be a log
+    assert run_guarded(app, [*words, "--json"]) == 4
+    shown = capsys.readouterr()
+    assert "different" not in shown.out + shown.err
+    monkeypatch.setattr("doublure.cli.schema.interactive", lambda: True)
+    run_guarded(app, words)
+    heading, line = [line for line in capsys.readouterr().out.splitlines() if "PRIVATE" in line or "different" in line]
+    assert heading.startswith("# PRIVATE")
+    assert line == "#   MRN: 40 different in 60 rows"
+    Path("s.yaml").write_text(NAMED)
+    assert run_guarded(app, words) == 4
+    assert "MRN: names a patient in several records" in capsys.readouterr().err
+
+
+METERS = """
+doublure: 1
+kind: series
+unit: {name: day, id: null}
+units: 20
+series: {source: meter, time: when, length: 4, step: 6h}
+channels: {litres: {type: real, bounds: [0, 99], missing: true}}
+"""
+
+
+def test_a_source_of_series_is_asked_for_too() -> None:
+    """A household whose year is in the data has 365 days of them."""
+    with pytest.raises(SchemaError, match=r"^unit\.id: is left open, and meter is an id"):
+        planned(METERS)
+    for answer in ("{name: day, id: none}", "{name: meter, id: meter, max_records: 9}"):
+        schema = Schema.parse(METERS.replace("{name: day, id: null}", answer))
+        assert schema.undeclared == schema.assumed == ()
+    assert Schema.parse(METERS.replace("source: meter, ", "")).assumed == ("no day has more than one series",)
+    pictures = "{doublure: 1, kind: images, units: 9, images: {shape: [4, 4, 1]}}"
+    assert Schema.parse(pictures).assumed == ()

@@ -1,0 +1,165 @@
+"""Intervals from noisy tables hold as often as they say; those of synthetic rows alone do not."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.errors import SettingError
+from doublure.evaluate import inference
+from doublure.training.noisy_tables import NoisyTable
+
+NOISE, ROWS, REPEATS = 30.0, 3000, 250
+SCHEMA = """
+doublure: 1
+kind: table
+units: 3000
+columns:
+  age: {type: integer, bounds: [0, 9], missing: false}
+  sex: {type: category, values: [f, m, x], missing: false}
+  ill: {type: category, values: ["no", "yes"], missing: false}
+"""
+DECLARED = db.Schema.parse(SCHEMA)
+AGES, SHARES = np.arange(10), np.array([0.6, 0.39, 0.01])
+AGE_ODDS, SEX_ODDS = 0.3, np.array([0.0, 0.8, 0.0])
+
+
+def population(draw, rows):
+    age, sex = draw.integers(0, 10, rows), draw.choice(3, rows, p=SHARES)
+    ill = draw.random(rows) < 1 / (1 + np.exp(-(AGE_ODDS * (age - 4) + SEX_ODDS[sex])))
+    return age, sex, ill.astype(int)
+
+
+def synthesizer(draw, *, noise=NOISE, rows=ROWS, biased=0):
+    """Return what stands in for a fit: noisy tables of a sample, and rows drawn from what they say."""
+    age, sex, ill = population(draw, rows)
+    counts = np.zeros((10, 3, 2), dtype=np.int64)
+    np.add.at(counts, (age, sex, ill), 1)
+
+    def table(columns, cells, exact):
+        noisy = exact + np.rint(draw.normal(0, noise, exact.shape)).astype(np.int64)
+        return NoisyTable(columns=columns, cells=cells, counts=noisy, standard_error=noise)
+
+    names = tuple(map(str, AGES)), ("f", "m", "x"), ("no", "yes")
+    tables = (
+        table(("age",), names[:1], counts.sum((1, 2))),
+        table(("sex",), names[1:2], counts.sum((0, 2))),
+        table(("ill", "age", "sex"), (names[2], *names[:2]), counts.transpose(2, 0, 1)),
+    )
+    again = draw.integers(0, rows, rows)
+    frame = pd.DataFrame(
+        {
+            "age": pd.array((age[again] + biased).clip(0, 9), dtype="Int64"),
+            "sex": pd.Categorical.from_codes(sex[again], ["f", "m", "x"]),
+            "ill": pd.Categorical.from_codes(ill[again], ["no", "yes"]),
+        }
+    )
+    return SimpleNamespace(schema=DECLARED, tables=tables, default_n=rows, sample=lambda n, seed: frame)
+
+
+def covered(ask, true, **how):
+    """Return how often intervals hold, and how often the naive ones do."""
+    held = naive = 0
+    for repeat in range(REPEATS):
+        found = ask(synthesizer(np.random.default_rng(repeat), **how))
+        held += found.low <= true <= found.high
+        naive += found.naive[0] <= true <= found.naive[1]
+    return held / REPEATS, naive / REPEATS
+
+
+def check_holds(ask, true):
+    held, naive = covered(ask, true)
+    assert 0.91 <= held <= 0.99  # .95, give or take three deviations of 250 repeats
+    return naive
+
+
+ASKED = {
+    "a share": (lambda syn: inference.shares(syn, "sex")[1], SHARES[1]),
+    "a mean": (lambda syn: inference.mean(syn, "age"), AGES.mean()),
+    "a slope": (lambda syn: inference.logistic(syn, "ill", "yes", ["age", "sex"])[1], AGE_ODDS),
+    "a contrast": (lambda syn: inference.logistic(syn, "ill", "yes", ["age", "sex"])[2], SEX_ODDS[1]),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_intervals_hold_in_95_of_100_repetitions(name):
+    check_holds(*ASKED[name])
+
+
+@pytest.mark.parametrize("name", ["a mean", "a slope"])
+def test_intervals_without_the_noise_are_caught(monkeypatch, name):
+    make = NoisyTable
+    monkeypatch.setattr(inference, "NoisyTable", lambda **facts: make(**{**facts, "standard_error": 0.0}))
+    monkeypatch.setattr(inference, "_CLEAR", 0.0)
+    with pytest.raises(AssertionError):
+        check_holds(*ASKED[name])
+
+
+def test_naive_intervals_hold_less_often():
+    """The stand-in's rows are a second sample: that alone takes a naive interval from 95 to 83 of 100."""
+    assert check_holds(*ASKED["a mean"]) < 0.9
+
+
+def test_estimates_need_no_synthetic_row_where_each_value_was_counted():
+    one, other = (synthesizer(np.random.default_rng(3), biased=biased) for biased in (0, 3))
+    assert inference.shares(one, "sex")[0].value == inference.shares(other, "sex")[0].value
+    assert inference.mean(one, "age").value == pytest.approx(inference.mean(other, "age").value)
+
+
+def test_means_stand_beside_those_of_real_rows():
+    syn, real = synthesizer(np.random.default_rng(3)), synthesizer(np.random.default_rng(4)).sample(1, 0)
+    [found] = inference.means_beside_real(syn, real, seed=0)
+    asked = inference.mean(syn, "age")
+    assert (found.column, found.value, found.low, found.high) == ("age", asked.value, asked.low, asked.high)
+    assert found.real == pytest.approx(float(real["age"].mean()))
+    syn.tables = ()
+    assert inference.means_beside_real(syn, real, seed=0) == ()
+
+
+def test_a_number_that_all_synthetic_rows_miss_is_not_shown():
+    syn, real = synthesizer(np.random.default_rng(3)), synthesizer(np.random.default_rng(4)).sample(1, 0)
+    rows = syn.sample(1, 0).assign(age=pd.array([pd.NA] * ROWS, dtype="Int64"))
+    syn.sample = lambda n, seed: rows
+    assert inference.means_beside_real(syn, real, seed=0) == ()
+
+
+def test_what_noise_hides_is_left_open():
+    found = inference.logistic(synthesizer(np.random.default_rng(1)), "ill", "yes", ["sex"])
+    assert [each.name for each in found] == ["(intercept), sex = f", "sex = m", "sex = x"]
+    assert (found[2].low, found[2].high) == (-math.inf, math.inf)
+    assert math.isnan(found[2].value)
+    assert all(math.isfinite(each.high) for each in found[:2])
+
+
+def test_without_noise_the_coefficients_are_those_of_maximum_likelihood():
+    from sklearn.linear_model import LogisticRegression
+
+    draw = np.random.default_rng(5)
+    syn = synthesizer(draw, noise=1e-9, rows=20_000)
+    found = inference.logistic(syn, "ill", "yes", ["age", "sex"])
+    age, sex, ill = population(np.random.default_rng(5), 20_000)
+    design = np.stack([age, sex == 1, sex == 2], axis=1)
+    fitted = LogisticRegression(C=1e9, max_iter=1000).fit(design, ill)
+    np.testing.assert_allclose([each.value for each in found[1:]], fitted.coef_[0], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda syn: inference.shares(syn, "ill"), "ill"),
+        (lambda syn: inference.mean(syn, "sex"), "sex"),
+        (lambda syn: inference.logistic(syn, "ill", "perhaps", ["sex"]), "ill = perhaps"),
+        (lambda syn: inference.logistic(syn, "sex", "m", ["height"]), "height and sex"),
+    ],
+)
+def test_what_was_not_counted_is_refused(ask, field):
+    syn = synthesizer(np.random.default_rng(1))
+    syn.tables = (syn.tables[1], syn.tables[2]) if field != "ill" else syn.tables[:2]
+    with pytest.raises(SettingError) as refused:
+        ask(syn)
+    assert refused.value.field == field

@@ -1,0 +1,346 @@
+"""A hospital's visits in one table: patients come back, and come out as patients who come back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.data.relational.visits import VisitRows
+from doublure.drafting.check import check
+from doublure.errors import GateFailed, InputError, SchemaError, SettingError
+from doublure.releasing.generator import publish
+from doublure.releasing.writing import WorkerProcesses, write_sample
+from doublure.schema import Schema, kinds
+from doublure.schema.visits import PEOPLE, RECORDS
+
+PATIENTS, MOST = 600, 4
+SCHEMA = f"""
+doublure: 1
+kind: table
+unit: {{name: patient, id: MRN, max_records: {MOST}, per_unit: [dob, sex, zip], order: admitted}}
+units: {PATIENTS}
+columns:
+  MRN: {{type: id}}
+  case: {{type: id}}
+  dob: {{type: date, bounds: [1925-01-01, 2023-12-31], missing: true}}
+  icd10: {{type: category, values: [A01, C50, I21, O80], missing: false, roles: [target]}}
+  sex: {{type: category, values: [1, 2], missing: false, roles: [condition]}}
+  admitted: {{type: date, bounds: [2022-01-01, 2023-12-31], missing: false}}
+  discharged: {{type: date, bounds: [2022-01-01, 2024-06-30], missing: true}}
+  zip: {{type: category, values: ["01000", "02000"], missing: [unknown]}}
+  icu: {{type: boolean, missing: false}}
+constraints:
+  - {{at_most: [dob, admitted, discharged]}}
+  - {{implies: {{when: {{icd10: O80}}, then: {{icu: false}}}}}}
+"""
+FLAT = SCHEMA.replace(", per_unit: [dob, sex, zip], order: admitted", "")
+
+
+def hospital(patients: int = PATIENTS, seed: int = 0) -> pd.DataFrame:
+    """Return visits: women alone give birth, who came with cancer comes back with it, some cells differ or lack."""
+    draw = np.random.default_rng(seed)
+    many = np.minimum(1 + draw.poisson(1.0, patients), 9)
+    who = np.repeat(np.arange(patients), many)
+    n = len(who)
+    sex = draw.choice([1, 2], patients)
+    born = np.datetime64("1930-01-01") + draw.integers(0, 30_000, patients)
+    main = np.where((sex == 2) & (draw.random(patients) < 0.4), "O80", draw.choice(["A01", "C50", "I21"], patients))
+    admitted = np.datetime64("2022-01-01") + draw.integers(0, 700, n)
+    code = np.where(draw.random(n) < 0.8, main[who], "A01")
+    made = pd.DataFrame(
+        {
+            "MRN": [f"M{100_000 + nr}" for nr in who],
+            "case": np.arange(n) + 5_000,
+            "dob": born[who].astype(str),
+            "icd10": code,
+            "sex": sex[who],
+            "admitted": admitted.astype(str),
+            "discharged": (admitted + draw.integers(0, 40, n)).astype(str),
+            "zip": np.where(who % 3 == 0, "02000", "01000"),
+            "icu": np.where((code != "O80") & (draw.random(n) < 0.2), "Y", "N"),
+        }
+    )
+    made.loc[draw.random(n) < 0.02, "zip"] = "unknown"
+    made.loc[draw.random(n) < 0.01, "dob"] = "1925-01-01"
+    made.loc[draw.random(n) < 0.02, "discharged"] = ""
+    return made.iloc[draw.permutation(n)].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[db.Synthesizer, db.Ledger, Path]:
+    folder = tmp_path_factory.mktemp("hospital")
+    hospital().to_csv(folder / "visits.csv", index=False)
+    plan = db.plan(Schema.parse(SCHEMA), epsilon=20.0, delta=1e-4, accountant="rdp", components=8, fit_steps=60)
+    ledger = db.Ledger.create(folder / "ledger", dataset="hospital", epsilon=100, delta=0.1)
+    return db.fit(folder / "visits.csv", plan, ledger=ledger, out=folder / "run", seed=1), ledger, folder
+
+
+def repeats(rows: pd.DataFrame) -> pd.Series:
+    return rows.groupby("MRN").size()
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+def test_patients_come_back_as_the_real_ones_do(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
+    rows, real = world[0].sample(2000, seed=5), hospital()
+    assert list(rows.columns) == list(real.columns)
+    assert len(rows) == 2000
+    used = real.groupby("MRN").head(MOST)
+    many, wanted = repeats(rows), repeats(used)
+    assert many.max() <= MOST
+    assert abs(many.mean() - wanted.mean()) < 0.15
+    for visits in range(1, MOST + 1):
+        assert abs((many == visits).mean() - (wanted == visits).mean()) < 0.08
+    assert rows["case"].tolist() == [*range(1, 2001)]
+    first = rows.drop_duplicates("MRN")
+    assert first["MRN"].tolist() == (first.index + 1).tolist()  # the number of a patient's first row
+    for name in ("dob", "sex", "zip"):
+        assert rows.groupby("MRN")[name].nunique(dropna=False).max() == 1
+    in_turn = rows.groupby("MRN")["admitted"].apply(lambda days: days.is_monotonic_increasing)
+    assert in_turn.all()
+
+
+def test_rules_hold_within_a_visit_and_between_it_and_its_patient(
+    world: tuple[db.Synthesizer, db.Ledger, Path],
+) -> None:
+    rows = world[0].sample(2000, seed=6)
+    known = rows.dropna()
+    assert (known["dob"] <= known["admitted"]).all()
+    assert (known["admitted"] <= known["discharged"]).all()
+    assert not (rows["icu"] & (rows["icd10"] == "O80")).any()
+    assert (rows["sex"][rows["icd10"] == "O80"].astype(str) == "2").mean() > 0.8
+    again = rows["MRN"].duplicated()
+    before = rows["icd10"].shift()[again] == "C50"
+    after = rows["icd10"][again] == "C50"
+    assert after[before].mean() > 2 * after[~before].mean()  # cancer comes back
+
+
+def test_n_counts_rows_of_whole_patients(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
+    syn = world[0]
+    whole = repeats(syn.sample(1000, seed=1)).value_counts(normalize=True)
+    for n in (0, 1, 2, 5):
+        assert len(syn.sample(n, seed=n)) == n
+    few = pd.concat(
+        [syn.sample(7, seed=seed).assign(MRN=lambda rows, s=seed: rows["MRN"] + 100 * s) for seed in range(40)]
+    )
+    seen = repeats(few).value_counts(normalize=True)
+    assert abs(seen[1] - whole[1]) < 0.2
+
+
+def test_patients_are_drawn_by_what_stays_the_same_within_one(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
+    syn = world[0]
+    women = syn.sample(300, given={"sex": 2}, seed=1)
+    assert (len(women), set(women["sex"].astype(str))) == (300, {"2"})
+    old = syn.sample(60, given={"dob": (None, "1950-01-01"), "sex": 1}, seed=2)
+    assert len(old) == 60
+    assert (old["dob"] <= pd.Timestamp("1950-01-01")).all()
+    assert repeats(old).max() > 1
+    both = syn.sample(200, given={"sex": {1: 0.25, 2: 0.75}}, seed=3)
+    assert (len(both), (both["sex"].astype(str) == "1").sum()) == (200, 50)
+    assert both.groupby("MRN")["sex"].nunique().max() == 1
+    with pytest.raises(SettingError, match="icd10: is no column that a patient is drawn by; ask for dob, sex, zip"):
+        syn.sample(5, given={"icd10": "C50"})
+
+
+def test_parts_are_the_same_rows_however_many_processes_draw_them(
+    world: tuple[db.Synthesizer, db.Ledger, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syn = world[0]
+    small = kinds.KINDS["visits"].__class__(**{**vars(kinds.KINDS["visits"]), "chunk": 10})
+    monkeypatch.setitem(kinds.KINDS.unlisted, "visits", small)
+    write_sample(syn, tmp_path / "one", 230, seed=3)
+    write_sample(syn, tmp_path / "all.parquet", 230, seed=3)
+    parts = [pd.read_parquet(path) for path in sorted((tmp_path / "one").iterdir())]
+    assert [len(part) for part in parts] == [200, 30]
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), pd.read_parquet(tmp_path / "all.parquet"))
+    monkeypatch.undo()
+    with pytest.raises(SettingError, match="need the run"):
+        write_sample(syn, tmp_path / "two", 450, seed=3, others=WorkerProcesses(processes=2))
+
+
+@pytest.mark.parametrize("rows", range(9))
+def test_whole_units_fill_the_rows_that_are_asked_for(rows: int) -> None:
+    related = Schema.parse(SCHEMA).related  # type: ignore[attr-defined]
+    many = np.array([3, 3, 1, 2])
+    frames = {PEOPLE: pd.DataFrame({"dob": range(4)}), RECORDS: pd.DataFrame({"admitted": range(9)})}
+    marks = np.arange(4, dtype=np.uint64)
+    found = VisitRows(schema=related, frames=frames, parents={RECORDS: np.repeat(np.arange(4), many)}, marks=marks)
+    taken = found.filling(rows)
+    assert taken.n_rows == min(rows, 9)
+    wanted = ([], [2], [3], [0], [0, 2], [0, 3], [0, 1], [0, 1, 2], [0, 1, 2, 3])
+    assert taken.frames[PEOPLE]["dob"].tolist() == wanted[rows]
+    alone = found.take([0, 1]).filling(rows)  # the last one is cut where no other fits
+    assert alone.n_rows == min(rows, 6)
+    assert alone.counts(RECORDS).tolist() == [most for most in (min(rows, 3), min(max(rows - 3, 0), 3)) if most]
+
+
+# -- the way through ---------------------------------------------------------------------------------------------------
+
+
+def test_plan_card_and_dictionary_say_what_belongs_together(
+    world: tuple[db.Synthesizer, db.Ledger, Path], tmp_path: Path
+) -> None:
+    syn, ledger, _ = world
+    assert "for one patient (at most 4 records of each are used)" in syn.guarantee.sentence
+    assert "another patient" not in syn.plan.explain()
+    assert syn.plan.to_json()["kind"] == "table"
+    assert db.Plan.from_json(json.loads(json.dumps(syn.plan.to_json()))) == syn.plan
+    bundle = db.release(syn, tmp_path / "bundle", n=200, seed=1, ledger=ledger, tables=True)
+    assert any("belong together" in line and "max_records" in line for line in bundle.card["limits"])
+    assert {"sex", "icd10"} <= set(bundle.card["margins"]["columns"])
+    described = json.loads((tmp_path / "bundle/dictionary.json").read_text())
+    assert described["kind"] == "table"
+    assert described["unit"] == {
+        "name": "patient", "id": "MRN", "per_unit": ["dob", "sex", "zip"], "max_records": 4, "order": "admitted",
+    }  # fmt: skip
+    assert db.verify(tmp_path / "bundle", ledger=ledger)["files"]
+    publish(syn, tmp_path / "generator", ledger=ledger)
+    made = db.load(tmp_path / "generator").sample(50, seed=4)
+    pd.testing.assert_frame_equal(made, syn.sample(50, seed=4))
+
+
+def test_ids_that_do_not_number_their_rows_are_caught(
+    world: tuple[db.Synthesizer, db.Ledger, Path], tmp_path: Path
+) -> None:
+    from doublure.releasing.checking import _NumberingCheck
+    from doublure.releasing.dictionary import dictionary
+    from doublure.releasing.reading import ContentMismatch, described_tables
+
+    told = json.loads(json.dumps(dictionary(world[0].schema)))
+    (table,) = described_tables(told)
+
+    def found(ids: list[int]) -> None:
+        checked = _NumberingCheck(table, {}, {}, told["unit"])
+        for part in (ids[:3], ids[3:]):
+            rows = np.arange(len(part)) + 1 + (3 if part is not ids[:3] and part == ids[3:] else 0)
+            checked.check({"MRN": np.array(part), "case": rows}, "data.csv")
+
+    found([1, 1, 3, 3, 3, 6])
+    found([1, 2, 3, 3, 3, 3])
+    for wrong in ([2, 2, 3, 4, 5, 6], [1, 1, 2, 4, 5, 6], [1, 2, 3, 1, 5, 6], [1, 1, 1, 1, 1, 6]):
+        with pytest.raises(ContentMismatch):
+            found(wrong)
+
+
+def test_a_report_compares_rows_of_the_one_table(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
+    syn, _, folder = world
+    report = db.evaluate.report(syn, folder / "visits.csv", hospital(200, 7), rows=500, progress=False)
+    assert report.measured.kind == "table"
+    assert report.measured.rows.train == len(hospital().groupby("MRN").head(MOST))
+    assert len(report.attacks) == 2
+    assert not any("another patient" in note for note in report.measured.notes)
+
+
+def test_it_goes_from_the_command_line_too(
+    world: tuple[db.Synthesizer, db.Ledger, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hospital(150).to_parquet("visits.parquet")
+    Path("s.yaml").write_text(SCHEMA)
+    for words in (
+        "schema check s.yaml --data visits.parquet --values misfits.csv",
+        "plan s.yaml --epsilon 3 --delta 1e-4 --set fit_steps=2 --set components=2 -o plan.json",
+        "budget init l --dataset d --epsilon 3 --delta 1e-4",
+        "fit visits.parquet --plan plan.json --ledger l -o run --seed 1",
+        "sample run -n 100 -o rows.csv --given sex=2",
+    ):
+        assert run_guarded(app, words.split()) == 0, capsys.readouterr()
+    rows = pd.read_csv("rows.csv")
+    assert (len(rows), set(rows["sex"])) == (100, {2})
+    assert rows["MRN"].nunique() < 100
+    first = db.load("run").sample(40, seed=3)
+    plan = db.Plan.load("plan.json")
+    other = db.fit(hospital(150), plan, ledger=world[1], seed=1)  # a DataFrame of the same rows
+    assert list(other.sample(40, seed=3).columns) == list(first.columns)
+
+
+def test_without_it_each_row_is_another_patient_and_that_is_said(tmp_path: Path) -> None:
+    schema = Schema.parse(FLAT)
+    plan = db.plan(schema, epsilon=20.0, delta=1e-4, accountant="rdp", components=2, fit_steps=2)
+    assert "Note: each synthetic row is another patient: no id repeats; unit.per_unit" in plan.explain()
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=100, delta=0.1)
+    syn = db.fit(hospital(150), plan, ledger=ledger, out=tmp_path / "run", seed=1)
+    assert syn.sample(50)["MRN"].is_unique
+    card = db.release(syn, tmp_path / "bundle", n=20, ledger=ledger).card
+    assert "each synthetic row is another patient: no id repeats." in card["limits"]
+    report = db.evaluate.report(syn, hospital(150), rows=100, progress=False)
+    assert "Each synthetic row is another patient: no id repeats." in report.measured.notes
+    (asked,) = [each for each in check(schema).findings if each.path == "unit.per_unit"]
+    assert asked.declare == "unit: {name: patient, id: MRN, max_records: 4, per_unit: [COLUMN, COLUMN]}"
+    assert not [each for each in check(Schema.parse(SCHEMA)).findings if each.path == "unit.per_unit"]
+    named = FLAT.replace("unit: {name: patient, id: MRN, max_records: 4}\n", "").replace("  case: {type: id}\n", "")
+    unnamed = check(Schema.parse(named.replace("MRN: {type: id}", "MRN: {type: integer, bounds: [0, 9]}")))
+    assert "unit: {name: patient, id: MRN, max_records: NUMBER}" in [each.declare for each in unnamed.findings]
+
+
+# -- schemas -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("per_unit: [dob, sex, zip]", "per_unit: [dob, sex, nowhere]", "per_unit names nowhere"),
+        ("per_unit: [dob, sex, zip]", "per_unit: [MRN, sex]", "per_unit names MRN"),
+        ("per_unit: [dob, sex, zip]", "per_unit: [dob, dob, sex]", "twice"),
+        ("per_unit: [dob, sex, zip]", "per_unit: [dob, zip]", "sex is a condition of single rows; name it in per_unit"),
+        ("per_unit: [dob, sex, zip]", "per_unit: [case]", "per_unit names only ids"),
+        (
+            "per_unit: [dob, sex, zip], order: admitted",
+            "per_unit: [dob, sex, zip, icd10, admitted, discharged, icu]",
+            "per_unit leaves only ids to single rows",
+        ),
+        (f"max_records: {MOST}, ", "", "say how many of each are used: max_records"),
+        ("id: MRN, ", "", "max_records above 1 needs an id"),
+        ("order: admitted", "order: dob", "order names no column of single rows"),
+        ("order: admitted", "order: icd10", "order of records must be a number, a date or a moment"),
+        ("order: admitted", "order: discharged", "discharged is the order of a unit's rows; name it first in at_most"),
+        (", per_unit: [dob, sex, zip]", "", "order goes with per_unit"),
+        ("when: {icd10: O80}", "when: {sex: 1}", "implies names columns in per_unit and others"),
+        ("kind: table", "kind: visits", "must be table, images, series or relational"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused_in_one_line(old: str, new: str, said: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        Schema.parse(SCHEMA.replace(old, new))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_kinds_and_methods_refuse_it() -> None:
+    series = "{doublure: 1, kind: series, unit: {id: a, max_records: 2, per_unit: [b]}, series: {time: t}, channels: "
+    for text in (series + "{x: {type: real}}}", SCHEMA.replace("kind: table", "kind: images")):
+        with pytest.raises(SchemaError):
+            Schema.parse(text)
+    with pytest.raises(InputError, match="method dpgan: takes no rows that belong together"):
+        db.plan(Schema.parse(SCHEMA), method="dpgan", epsilon=1.0, delta=1e-4)
+
+
+def test_a_split_schema_is_written_as_it_is_read() -> None:
+    schema = Schema.parse(SCHEMA)
+    assert Schema.parse(schema.to_yaml()) == schema
+    assert schema.to_plain()["kind"] == "table"
+    assert Schema.parse(schema.to_yaml()).sha256 == schema.sha256 != Schema.parse(FLAT).sha256
+    assert schema.flat.to_plain() == Schema.parse(FLAT).to_plain()
+    exported = json.dumps(Schema.json_schema())
+    assert "per_unit" in exported
+    assert '"visits"' not in exported
+
+
+def test_a_card_that_was_changed_is_refused(world: tuple[db.Synthesizer, db.Ledger, Path], tmp_path: Path) -> None:
+    syn, ledger, _ = world
+    db.release(syn, tmp_path / "bundle", n=60, seed=2, ledger=ledger, formats=["csv"])
+    path = tmp_path / "bundle/data.csv"
+    path.write_text(path.read_text().replace("\n1,1,", "\n7,1,", 1))
+    with pytest.raises(GateFailed):
+        db.verify(tmp_path / "bundle")
