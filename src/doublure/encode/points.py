@@ -7,8 +7,9 @@ without any of it are left out of the curve.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, TypeAlias
@@ -49,6 +50,7 @@ class CurveDomain(IntegerDomain):
     """
 
     divisible: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     ordered: bool = True
     square: int = 1
@@ -166,21 +168,30 @@ class PointEncoding:
         found = self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
         return np.where(missing, np.nan, found)
 
-    def names_of(self, first: int, last: int) -> str:
-        """Return a run of places as the squares that it is made of, by their ends."""
-        squares = []
+    def names_of(self, first: Ints, last: Ints) -> list[str]:
+        """Return each run of places as the squares that it is made of, by their ends.
+
+        Args:
+            first: ``(N,)`` the first place of each run.
+            last: ``(N,)`` its last.
+        """
+        runs = [[*self._squares(low, high)] for low, high in zip(first.tolist(), last.tolist(), strict=True)]
+        ends = np.array([end for run in runs for square in run for end in square], dtype=np.float64)
+        sides = [
+            column.interval_texts([(float(low), float(high)) for low, high in numbers.reshape(-1, 2)])
+            for column, numbers in zip(self._both, self.numbers([ends]), strict=True)
+        ]
+        names = map(" × ".join, zip(*sides, strict=True))
+        return [" | ".join(itertools.islice(names, len(run))) for run in runs]
+
+    def _squares(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last place of the largest squares that make up a run."""
         while first <= last:
             size = 1
             while first % (4 * size) == 0 and first + 4 * size - 1 <= last and 4 * size <= self._square:
                 size *= 4
-            ends = self.numbers([np.array([first, first + size - 1], dtype=np.float64)])
-            sides = [
-                column.interval_texts([(float(low), float(high))])[0]
-                for column, (low, high) in zip(self._both, ends, strict=True)
-            ]
-            squares.append(" × ".join(sides))
+            yield first, first + size - 1
             first += size
-        return " | ".join(squares)
 
 
 def points_in(schema: Schema) -> Mapping[str, PointEncoding]:

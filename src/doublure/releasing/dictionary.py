@@ -20,7 +20,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         schema: Every fact known.
         spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
     """
-    sources = {name: ", ".join(rule.sources) for rule in schema.constraints for name in rule.derives}
+    sources = {name: ", ".join(found) for name, found in schema.sources.items()}
     columns: list[dict[str, Any]] = []
     for name, column in schema.columns.items():
         values, bounds = [label(value) for value in column.shown_values], column.shown_bounds
