@@ -9,7 +9,7 @@ from planting import plant
 from doublure.encode.points import CurveDomain
 from doublure.methods.statistics.tables import exchangeable
 from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
-from doublure.methods.statistics.tables.nodes import posterior_of
+from doublure.methods.statistics.tables.nodes import make_posterior
 from doublure.methods.statistics.tables.posterior import ColumnPosterior
 from doublure.schema.columns import IntegerDomain
 
@@ -75,8 +75,8 @@ def test_leaves_with_rows_of_their_own_are_cut_again() -> None:
 
 def test_a_column_says_whether_its_cells_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = np.arange(9)
-    assert isinstance(posterior_of(IntegerDomain(first=0, last=8, nullable=False), starts), ColumnPosterior)
-    assert isinstance(posterior_of(DOMAIN, np.arange(1024) * SQUARE), ExchangeablePosterior)
+    assert isinstance(make_posterior(IntegerDomain(first=0, last=8, nullable=False), starts), ColumnPosterior)
+    assert isinstance(make_posterior(DOMAIN, np.arange(1024) * SQUARE), ExchangeablePosterior)
     plant(monkeypatch, ExchangeablePosterior, "_move", ("1 - gain", "1 + gain"))
     with pytest.raises(AssertionError):
         test_later_counts_move_rows_by_their_precision()

@@ -29,7 +29,7 @@ from doublure.schema.related_constraints import (
 )
 from doublure.schema.related_table import RelatedTable, check_table
 from doublure.schema.resolving import agree
-from doublure.schema.rules.rule_set import sources_of
+from doublure.schema.rules.rule_set import derived_sources
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 from doublure.schema.written import TextForm, Written
@@ -137,7 +137,7 @@ class RelationalSchema(TextForm, Schema):
         within = {
             f"{name}.{own}": tuple(f"{name}.{each}" for each in found)
             for name, table in self.tables.items()
-            for own, found in sources_of(table.constraints).items()
+            for own, found in derived_sources(table.constraints).items()
         }
         joined = {each.of: tuple(each.places[name] for name in each.rule.sources) for each in self.joined_rules}
         return {**super().sources, **within, **joined}

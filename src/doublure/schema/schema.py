@@ -30,7 +30,7 @@ from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
 from doublure.schema.rule_patterns import with_patterns
 from doublure.schema.rules.rule import Rule
-from doublure.schema.rules.rule_set import derived_by, sources_of
+from doublure.schema.rules.rule_set import derived_by, derived_sources
 from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.unit import UNIT_ID, Unit, people_in
 from doublure.schema.written import Written
@@ -365,7 +365,7 @@ class Schema(Frozen):
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
         """The columns that follow from others by a rule, each with all of these."""
-        return sources_of(self.constraints)
+        return derived_sources(self.constraints)
 
     @property
     def explained_rules(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
+from doublure.schema.columns.missing_kinds import numbers_with_texts
 from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
@@ -158,7 +158,7 @@ class TableRows:
         """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
         column = self._schema.columns[name]
         if self._form != ".csv":
-            return numbers_with_codes(column, cells) if column.plain else cells
+            return column.typed_cells(cells, self._text.marks, coded=True)
         known = column.missing_texts
         texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
         return numbers_with_texts(column, cells, texts, self._text.marks)

@@ -92,8 +92,8 @@ class ExchangeablePosterior:
             size = np.bincount(piece)[piece[seen.first]]
             finer = (piece[seen.first] == piece[seen.after - 1]) & (seen.after - seen.first < size)
             for own in np.unique(piece[seen.first[finer]]):
-                self._divide(piece == own, _of(seen, finer & (piece[seen.first] == own)))
-            self._move(_of(seen, ~finer))
+                self._divide(piece == own, _chosen(seen, finer & (piece[seen.first] == own)))
+            self._move(_chosen(seen, ~finer))
             begins = np.zeros(len(piece) + 1, dtype=np.int64)
             begins[np.flatnonzero(np.diff(piece)) + 1] = 1
             begins[seen.first] = begins[seen.after] = 1
@@ -141,5 +141,5 @@ class ExchangeablePosterior:
         return found
 
 
-def _of(seen: _CountedRanges, chosen: npt.NDArray[np.bool_]) -> _CountedRanges:
+def _chosen(seen: _CountedRanges, chosen: npt.NDArray[np.bool_]) -> _CountedRanges:
     return _CountedRanges(seen.first[chosen], seen.after[chosen], seen.counts[chosen], seen.variance)

@@ -163,7 +163,7 @@ class Node:
         domain = self.leaves.domain
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
-        self.posterior = posterior_of(domain, starts)
+        self.posterior = make_posterior(domain, starts)
         self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
         if lattices is not None:
             self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
@@ -272,6 +272,6 @@ _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""
 
 
-def posterior_of(domain: IntegerDomain, starts: Ints) -> ColumnPosterior | ExchangeablePosterior:
+def make_posterior(domain: IntegerDomain, starts: Ints) -> ColumnPosterior | ExchangeablePosterior:
     """Return what estimates the rows of a column's leaves from all of its counts, by what its cells are like."""
     return ColumnPosterior(domain, starts) if domain.smooth else ExchangeablePosterior(domain, starts)

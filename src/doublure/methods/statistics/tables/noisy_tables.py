@@ -43,7 +43,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     heaviest,
     join_neighbours,
 )
-from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, posterior_of
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -208,7 +208,7 @@ class NoisyTables:
                 node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
-                node.posterior = posterior_of(node.leaves.domain, node.leaves.starts)
+                node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
 
