@@ -19,6 +19,7 @@ from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema
+from doublure.schema.missing_states import hole_states, tag_holes
 
 TEXT = """
 doublure: 1
@@ -91,6 +92,17 @@ def test_a_point_that_misses_a_number_is_missing() -> None:
     given = frame_of([[9, 50], [np.nan, 50], [9, np.nan], [np.nan, np.nan]])
     found = encoder.decode(encoder.compact(given))[["lon", "lat"]].isna().to_numpy()
     assert found.tolist() == [[False, False], [True, True], [True, True], [True, True]]
+
+
+def test_kinds_of_missing_points_are_kept() -> None:
+    encoder = TableValues(schema_of("[-7, -8]"))
+    column = encoder.schema.columns["lon"]
+    numbers = np.array([9.5, tag_holes(1), tag_holes(2), tag_holes(0), 9.5])
+    given = frame_of([[9.5, 50]] * 5).assign(lon=numbers, lat=np.array([50.0, 50.0, tag_holes(2), 50.0, tag_holes(1)]))
+    found = encoder.decode(encoder.compact(given))
+    assert hole_states(column.kept_numbers(found["lon"])).tolist() == [0, 1, 2, 0, 1]
+    assert hole_states(column.kept_numbers(found["lat"])).tolist() == [0, 1, 2, 0, 1]
+    assert found["lon"].isna().tolist() == found["lat"].isna().tolist() == [False, True, True, True, True]
 
 
 def test_a_row_is_coded_by_itself() -> None:

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from doublure.encode.numeric import Floats, Part
+from doublure.encode.numeric import Floats, Part, holes_beyond
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain
+from doublure.schema.missing_states import hole_states
 from doublure.schema.rules.point import inside
 from doublure.schema.rules.rule import Rings
 from doublure.support.mixing import Marks
@@ -93,7 +94,7 @@ class PointEncoding:
     def domain(self) -> CurveDomain:
         """The places of the curve."""
         last = len(self._kept) * self._square - 1
-        return CurveDomain(first=0, last=last, nullable=self._both[0].may_be_missing, square=self._square)
+        return CurveDomain(first=0, last=last, nullable=self._both[0].missing_states, square=self._square)
 
     @cached_property
     def _halvings(self) -> int:
@@ -139,7 +140,7 @@ class PointEncoding:
         """Return the places ``(N,)`` of two numbers, each row's by itself; a point that misses one is missing.
 
         Args:
-            numbers: Of each column, ``(N,)``, NaN for missing.
+            numbers: Of each column, ``(N,)``; a missing one is a NaN that has its state.
         """
         sides = 2**self._halvings
         both = []
@@ -150,23 +151,25 @@ class PointEncoding:
         curve = _joined(both[0], both[1], self._halvings).astype(np.int64)
         found = (self._ranks[curve // self._square] * self._square + curve % self._square).astype(np.float64)
         if self.domain.nullable:
-            found = np.where(np.isnan(numbers[0]) | np.isnan(numbers[1]), self.domain.last + 1.0, found)
+            first, second = numbers
+            state = hole_states(np.where(np.isnan(first), first, second))
+            found = np.where(np.isnan(first) | np.isnan(second), self.domain.last + 1.0 + state, found)
         return [found]
 
     def numbers(self, values: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """Return the two numbers ``(N,)`` of places, NaN for a missing point."""
-        codes = values[0].astype(np.int64)
-        missing = codes > self.domain.last
-        codes = np.clip(codes, 0, self.domain.last)
+        """Return the two numbers ``(N,)`` of places; a missing point is a NaN that has its state, twice."""
+        given = values[0].astype(np.int64)
+        codes = np.clip(given, 0, self.domain.last)
         curve = self._kept[codes // self._square] * self._square + codes % self._square
         x, y = _split(curve.astype(np.uint64), self._halvings)
-        first, second = (self._number(at, axis, missing) for at, axis in enumerate((x, y)))
+        first, second = (
+            holes_beyond(self._number(at, axis), given, self.domain.last + 1) for at, axis in enumerate((x, y))
+        )
         return first, second
 
-    def _number(self, at: int, axis: Ints, missing: Squares) -> Floats:
+    def _number(self, at: int, axis: Ints) -> Floats:
         begin, span = self._axis(at)
-        found = self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
-        return np.where(missing, np.nan, found)
+        return self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
 
     def names_of(self, first: Ints, last: Ints) -> list[str]:
         """Return each run of places as the squares that it is made of, by their ends.
