@@ -220,7 +220,8 @@ FAULTY = RELATED.replace("2019-12-31", "2020-06-30").replace(
         ("  - {at_most: [patients.born, stays.admitted]}\n", "", "from -1 to 97, .*order the two by at_most"),
         ("bounds: [0, 100]", "bounds: [0, 50]", "gives stays.age from 0 to 97, beyond its bounds"),
         ("- {point: [lon, lat]}", "- {range: {of: age, least: 1}}", "range names age, which follows from another"),
-        ("order: admitted", "order: los", "order"),
+        ("order: admitted", "order: los", "order of stays needs missing: false"),
+        ("[admitted, discharged]", "[discharged, admitted]", "admitted is the order of a unit's rows; name it first"),
         ("- {point: [lon, lat]}", "- {point: [lon, late]}", "not a column"),
     ],
 )  # fmt: skip
