@@ -40,7 +40,7 @@ def event(made: db.Plan, purpose: str) -> Any:
 @pytest.mark.parametrize("count", [5, 14, 60, 300])
 def test_as_many_pairs_are_scored_as_say_something(count, units):
     """All of them, or as many as keep the noise at a fifth of the units, or eight a column."""
-    made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", structure="tree")
     scores, every = event(made, plan.SCORES), count * (count - 1) // 2
     assert min(8 * count, every) <= scores.tables <= every
     if scores.tables > 8 * count:
