@@ -112,7 +112,7 @@ def heaviest(blocks: Sequence[MissingBlock]) -> list[MissingBlock]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MissingRows:
-    """How many rows miss each block, by the columns' own counts.
+    """The rows that miss each block, by the columns' own counts.
 
     Attributes:
         rows: ``(q,)``.
