@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doublure.cli.options import Config, Json, Sampling, Seed, settings
+from doublure.cli.options import PLACE, Config, Json, Sampling, Seed, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
@@ -28,7 +28,9 @@ def release(
     generator: Annotated[
         bool, typer.Option("--generator", help="Publish the generator itself, for others to sample from.")
     ] = False,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="The ledger, if it has moved since the fit.")
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
@@ -118,7 +120,7 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> VerbResult:
+def _published(syn: Synthesizer, out: Path, ledger: str | None, said: dict[str, Any]) -> VerbResult:
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 
