@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
 from doublure.errors import LedgerError, MissingExtra, SettingError
 from doublure.ledger import Ledger
 from doublure.ledger import server as ledger_server
@@ -321,17 +321,17 @@ def test_no_message_and_no_file_holds_the_password(book, url, server, small, tmp
     assert caught.value.__cause__ is None
 
 
-def test_verbs_take_the_address(url, server, capsys):
-    def ran(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "doublure", *words, "--json"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+def test_verbs_take_the_address(url, server, capfd):
+    def ran(*words: str) -> tuple[int, str]:
+        capfd.readouterr()
+        return run_guarded(app, [*words, "--json"]), capfd.readouterr().out
 
-    made = ran("budget", "init", url, "--dataset", "adult", "--epsilon", "3", "--delta", "1e-4")
-    assert (made.returncode, json.loads(made.stdout)["result"]["remaining"]["epsilon"]) == (0, 3.0)
-    again = ran("budget", "init", url, "--dataset", "adult", "--epsilon", "3", "--delta", "1e-4")
-    assert (again.returncode, "is the ledger of adult already" in again.stdout) == (2, True)
-    assert ran("budget", "verify", url).returncode == 0
-    assert ran("budget", "verify", f"{url}-none").returncode == 2
+    code, said = ran("budget", "init", url, "--dataset", "adult", "--epsilon", "3", "--delta", "1e-4")
+    assert (code, json.loads(said)["result"]["remaining"]["epsilon"]) == (0, 3.0)
+    code, said = ran("budget", "init", url, "--dataset", "adult", "--epsilon", "3", "--delta", "1e-4")
+    assert (code, "is the ledger of adult already" in said) == (2, True)
+    assert ran("budget", "verify", url)[0] == 0
+    assert ran("budget", "verify", f"{url}-none")[0] == 2
 
 
 def test_a_missing_one_is_named(url, book):

@@ -35,7 +35,12 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(help="The private data: a file, folder or pattern; see docs/scale.md, docs/images.md.")
+        str,
+        typer.Argument(
+            metavar=PLACE,
+            help="The private data: a file, folder or pattern, or s3://… and the like; see docs/scale.md, "
+            "docs/images.md, docs/sources.md.",
+        ),
     ],
     ledger: Annotated[str, typer.Option(metavar=PLACE, help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def release(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
+    out: Annotated[str, typer.Option("-o", "--out", metavar=PLACE, help="The bundle's folder.")],
     rows: Annotated[int | None, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")] = None,
     generator: Annotated[
         bool, typer.Option("--generator", help="Publish the generator itself, for others to sample from.")
@@ -95,7 +95,7 @@ def release(
     return VerbResult(data=_data(out, bundle), text=text)
 
 
-def _data(out: Path, bundle: Bundle) -> dict[str, Any]:
+def _data(out: str, bundle: Bundle) -> dict[str, Any]:
     return {
         "bundle": str(out),
         "card": bundle.card,
@@ -120,7 +120,7 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: Path, ledger: str | None, said: dict[str, Any]) -> VerbResult:
+def _published(syn: Synthesizer, out: str, ledger: str | None, said: dict[str, Any]) -> VerbResult:
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 
