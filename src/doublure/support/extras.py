@@ -1,4 +1,4 @@
-"""Optional dependencies: torch, for images, networks and GANs, Dask, readers of files, and a database's driver."""
+"""Optional dependencies: torch, Dask, Faker, readers of files, and drivers of databases."""
 
 from __future__ import annotations
 
@@ -72,6 +72,24 @@ def require_sql(what: str) -> None:
     """
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("needs psycopg", field=what, remedy="pip install 'doublure[sql]'")
+
+
+def has_faker() -> bool:
+    """Return whether Faker is installed."""
+    return importlib.util.find_spec("faker") is not None
+
+
+def require_faker(what: str) -> None:
+    """Refuse to go on without Faker, before anything is charged.
+
+    Args:
+        what: The column that needs it.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if not has_faker():
+        raise MissingExtra("needs the library Faker", field=what, remedy="pip install 'doublure[fake]'")
 
 
 def require_files(library: str, what: str) -> None:
