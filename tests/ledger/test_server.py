@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from planting import plant
 
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
@@ -105,6 +106,14 @@ def test_a_shorter_chain_is_refused_by_who_has_read_the_longer_one(book, url, se
             act()
     with pytest.raises(LedgerError, match="is not a reservation of this ledger"):
         Ledger.open(url).resume(reservation.id, reservation.session)
+
+
+def test_a_client_that_trusts_what_it_remembers_is_caught(book, url, server, make_plan, monkeypatch):
+    """The test above can fail: without the comparison on the server, a charge that is gone is still believed in."""
+    book.reserve(make_plan())
+    plant(monkeypatch, ledger_server.ServerPlace, "_read", ("found != hashlib.sha256(known).hexdigest()", "False"))
+    forced(server, f"DELETE FROM doublure.ledger WHERE name = '{url.rpartition('/')[2]}' AND sequence = 2")
+    assert book.spent.epsilon == 0.5
 
 
 @pytest.mark.parametrize("change", ["line = replace(line, '3.0', '9.0')", "sequence = sequence + 10"])
