@@ -60,6 +60,7 @@ def test_every_type_and_key_is_described() -> None:
         ),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
         *("date_format", "dtype", "format", "written"),
+        *("levels", "parents", "unlisted"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE
