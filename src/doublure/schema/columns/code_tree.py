@@ -58,7 +58,7 @@ class CodeTree:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """What a schema calls the levels, the coarsest first: lengths of prefixes, or 1, 2, …"""
+        """The schema's names of the levels, the coarsest first: lengths of prefixes, or 1, 2 and so on."""
         return self.lengths or tuple(range(1, self.depth + 1))
 
     def above(self, code: str) -> tuple[str, ...]:
