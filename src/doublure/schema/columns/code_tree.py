@@ -24,7 +24,7 @@ class CodeTree:
     """The groups above codes, a pure function of each code's text.
 
     Attributes:
-        lengths: By prefixes: the letters and digits of a group's name at each level, ascending. Separators do not count.
+        lengths: By prefixes: the letters and digits of groups' names, ascending; separators do not count.
         parents: By a list: code or group -> the group above it.
         depth: How many levels there are.
     """

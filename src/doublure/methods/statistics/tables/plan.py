@@ -45,7 +45,7 @@ SHARES = {
 TO_CODES, _MOST_TO_CODES = 0.2, 0.4
 """The share for each list of codes, and the most for all: the others share the rest.
 
-With 3,700 rows at ε = 1 and 1,450 codes, of which 190 occur, less leaves too many rows to codes that nobody has."""
+With 3,700 rows at ε = 1 and 1,450 codes, of which 190 occur, less leaves too many rows to codes without any."""
 CODE_LEVELS = 2
 """Tables of each list of codes: the codes, and their smallest groups. Groups above follow from those."""
 _TO_COLUMNS, _FEW, _MANY = 0.08, 1500.0, 4500.0
