@@ -37,7 +37,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "derived_from": sources.get(name),
             }
         )
-        columns[-1] |= {**column.text_form, **({} if column.dtype is None else {"dtype": column.dtype})}
+        columns[-1] |= {**column.text_form, **column.told, **({} if column.dtype is None else {"dtype": column.dtype})}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]

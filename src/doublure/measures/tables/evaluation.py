@@ -15,6 +15,7 @@ from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
+from doublure.measures.tables.code_levels import CodeLevels, code_levels
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
@@ -54,6 +55,7 @@ class TableEvaluation(Evaluation):
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
         weighted: Weighted totals, means and shares; null without a weight.
+        code_levels: Columns of codes, level by level; null where there are none.
     """
 
     kind: ClassVar[str] = "table"
@@ -73,6 +75,7 @@ class TableEvaluation(Evaluation):
     densities: tuple[NumberDensity, ...]
     declared_rules: tuple[RuleViolations, ...]
     weighted: WeightedFigures | None = None
+    code_levels: CodeLevels | None = None
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -83,6 +86,7 @@ class TableEvaluation(Evaluation):
             *(self.utility.scores if self.utility else ()),
             *(self.regression.scores if self.regression else ()),
             *self.fidelity.scores,
+            *(self.code_levels.scores if self.code_levels else ()),
             *self.marginals.scores,
             *(() if special is None else (special,)),
             *((self.rules.score,) if self.rules.rules else ()),
@@ -176,6 +180,7 @@ def evaluate_table(
         densities=densities(coder, both.train, artificial),
         declared_rules=declared,
         weighted=weighted_figures(coder, tables),
+        code_levels=code_levels(coder, tables),
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )

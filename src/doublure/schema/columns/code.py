@@ -1,4 +1,4 @@
-"""Columns of type ``code``: a public list of codes with chapters and blocks above them, such as ICD-10, ATC or NACE."""
+"""Columns of type ``code``: a public list with chapters and blocks above it, such as ICD-10, ATC or NACE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Positive, Value, label
 
 _ALL = "*"
-"""What follows a group's name where all of its codes are meant."""
+"""The mark behind a group's name where all of its codes are meant."""
 
 
 def _texts(given: object) -> object:
@@ -53,6 +53,11 @@ class CodeColumn(ListedColumn):
     @override
     def labels(self) -> list[str]:
         return list(self._codes.labels)
+
+    @property
+    @override
+    def told(self) -> Mapping[str, Any]:
+        return {"parents": dict(self.parents or {})} if self.levels is None else {"levels": list(self.levels)}
 
     @property
     @override

@@ -71,7 +71,7 @@ class CodeTree:
 
 @dataclass(frozen=True, kw_only=True)
 class CodeList:
-    """What follows from a column's codes and the groups above them.
+    """A column's values and the groups above them, as its codes imply.
 
     Attributes:
         tree: The groups above any code.
@@ -97,7 +97,7 @@ class CodeList:
         with_groups: bool,
         other: str | None,
     ) -> CodeList:
-        """Return what follows from them; the last few answers are kept, as others ask often.
+        """Return the list of some codes; the last few are kept, as columns ask for them often.
 
         Raises:
             ValueError: A group is above itself; ``message; remedy``.

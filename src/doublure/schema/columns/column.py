@@ -197,6 +197,11 @@ class Column(Frozen):
         return self.fact("bounds")  # type: ignore[no-any-return]
 
     @property
+    def told(self) -> Mapping[str, Any]:
+        """Entries of a data dictionary besides the usual ones."""
+        return {}
+
+    @property
     def fallback(self) -> str | None:
         """The value that stands for those outside the list; None without one."""
         return None

@@ -12,6 +12,7 @@ Stat. Assoc. 83), a spike and a slab; Hoeting et al. (1999, Statistical Science 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -91,7 +92,8 @@ class CodePosterior:
             counts, variances = self._together(groups)
             codes = np.bincount(groups).astype(np.float64)
             means = np.maximum(held[parent] * codes / np.bincount(parent, codes)[parent], _LEAST)
-            found, some = _posterior(np.bincount(groups, counts), np.bincount(groups, variances), means)
+            found = _posterior(np.bincount(groups, counts), np.bincount(groups, variances), means)
+            some = found.some
             held = _divided(found, some >= 1 - doubt, parent, held)
             above = groups
         return held, some
@@ -114,24 +116,43 @@ class CodePosterior:
         return counts, variances
 
 
-def _divided(rows: Floats, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
-    """Return the rows ``(m,)`` of parts, in proportion within each group: of evident ones alone if there are any.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parts:
+    """The posterior of parts of groups, each by itself.
+
+    Attributes:
+        rows: ``(m,)`` means of rows.
+        variance: ``(m,)``.
+        some: ``(m,)`` probabilities that there is a row.
+    """
+
+    rows: Floats
+    variance: Floats
+    some: Floats
+
+
+def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
+    """Return the rows ``(m,)`` of parts, which add up to those of their groups: of evident ones alone if there are any.
+
+    What the means leave over, or exceed, is shared in proportion to variances.
 
     Args:
-        rows: ``(m,)`` their posterior means.
+        parts: Their posterior.
         evident: ``(m,)`` which likely have a row.
         parent: ``(m,)`` the group of each.
         held: The rows of each group.
     """
-    rows = np.maximum(rows, _LEAST)
-    some = np.bincount(parent, evident, len(held)) > 0
-    rows = np.where(some[parent], rows * evident, rows)
-    found: Floats = rows * (held / np.maximum(np.bincount(parent, rows, len(held)), _LEAST))[parent]
+    size = len(held)
+    kept = evident | (np.bincount(parent, evident, size) == 0)[parent]
+    rows, spread = kept * np.maximum(parts.rows, _LEAST), kept * np.maximum(parts.variance, _LEAST)
+    left = held - np.bincount(parent, rows, size)
+    rows = kept * np.maximum(rows + spread * (left / np.maximum(np.bincount(parent, spread, size), _LEAST))[parent], 0)
+    found: Floats = rows * (held / np.maximum(np.bincount(parent, rows, size), _LEAST))[parent]
     return found
 
 
-def _posterior(counts: Floats, variances: Floats, means: Floats) -> tuple[Floats, Floats]:
-    """Return the posterior means ``(m,)`` of rows, and the probabilities that there is one."""
+def _posterior(counts: Floats, variances: Floats, means: Floats) -> _Parts:
+    """Return the posterior of rows, of which priors know the means ``(m,)``."""
     noise = np.sqrt(variances)
     edges = np.concatenate([[0.0], np.geomspace(_NEAREST, _FARTHEST * len(counts), _GRID)])
     points = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:])])
@@ -142,10 +163,15 @@ def _posterior(counts: Floats, variances: Floats, means: Floats) -> tuple[Floats
     logs = np.log(evidence).sum(0)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    rows = means * ((likely @ (priors * points).T) / evidence @ weights)
-    some = ((likely * (means[:, None] * points >= _ONE)) @ priors.T) / evidence @ weights
+    likely *= (weights / evidence) @ priors  # averaged over priors
+    rows, squares = (means**power * (likely @ points**power) for power in (1, 2))
+    some = (likely * (means[:, None] * points >= _ONE)).sum(1)
     far = counts > _FAR * noise
-    return np.where(far, counts, rows), np.where(far, 1.0, some)
+    return _Parts(
+        rows=np.where(far, counts, rows),
+        variance=np.where(far, variances, np.maximum(squares - rows**2, 0.0)),
+        some=np.where(far, 1.0, some),
+    )
 
 
 def _prior(edges: Floats, shape: float, filled: float) -> Floats:
