@@ -19,11 +19,11 @@ UNITS = 3_700
 
 
 def people(count: int) -> pd.DataFrame:
-    """Return stays, most of whose codes are a tenth of the list, and a ward that follows from the chapter."""
+    """Return stays, most of whose codes are a twelfth of the list, and a ward that follows from the chapter."""
     rng = np.random.default_rng(7)
-    blocks = rng.choice([code[:3] for code in LISTED[::5]], 60, replace=False)
-    used = rng.permutation([code for code in LISTED if code[:3] in blocks])[:150]
-    codes = rng.choice(used, count, p=rng.dirichlet(np.full(150, 0.3)))
+    blocks = rng.choice([code[:3] for code in LISTED[::5] if code < "N"], 45, replace=False)
+    used = rng.permutation([code for code in LISTED if code[:3] in blocks])[:120]
+    codes = rng.choice(used, count, p=rng.dirichlet(np.full(120, 0.3)))
     strange = rng.random(count) < 0.01
     codes = np.where(strange, np.char.add(codes.astype("U3"), ".9"), codes)  # not in the list
     ward = np.where(codes < "H", "east", "west")
@@ -85,7 +85,7 @@ def test_the_ward_follows_from_the_chapter_in_every_row(made):
     assert (sample.ward.astype(str) == np.where(east, "east", "west")).all()
 
 
-@pytest.mark.parametrize("asked", ["C", "A, C*", "C0"])
+@pytest.mark.parametrize("asked", ["D", "A, D*", "C0"])
 def test_a_sample_is_asked_for_by_groups(made, asked):
     _, synthesizer, _ = made
     if asked == "C0":
@@ -113,6 +113,6 @@ def test_a_report_has_the_levels(made, tmp_path):
     rows, synthesizer, _ = made
     report = db.evaluate.report(synthesizer, rows, people(2 * UNITS)[UNITS:])
     report.save(tmp_path / "page.html")
-    assert report.scores.loc["unseen_codes", "value"] <= 0.05
-    assert report.scores.loc["code_groups", "value"] < 0.2
+    assert report.scores.loc["unseen_codes", "synthetic"] <= 0.05
+    assert report.scores.loc["code_groups", "synthetic"] < 0.2
     assert "icd10, level 1" in (tmp_path / "page.html").read_text()

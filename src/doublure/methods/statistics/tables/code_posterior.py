@@ -3,8 +3,8 @@
 Estimates go down the tree. The rows of a group are shared among its parts: even over their codes a priori, a share of
 which has none, while others may differ by orders of magnitude (a spike and gamma slabs, averaged over by likelihood).
 A part that may well have no row gets none if another part of its group likely has some. So rows without evidence go to
-codes of their group with evidence; where there is none, posterior means share them, even where counts say nothing. How
-likely is enough follows from a forecast: few enough drawn rows may have a code that no row has.
+codes of their group with evidence, or to the likeliest; where counts say nothing, all are as likely. How likely is
+enough follows from a forecast: few enough drawn rows may have a code that no row has.
 
 Sources: Hay et al. (2010, PVLDB 3), counts of several levels made consistent; Mitchell and Beauchamp (1988, J. Am.
 Stat. Assoc. 83), a spike and a slab; Hoeting et al. (1999, Statistical Science 14), priors averaged by likelihood.
@@ -26,6 +26,10 @@ _STRANGE = 0.03
 """Most rows, as a share, that may have a code that no row has, by forecast, which 2 more in 100 may exceed."""
 _DOUBTS = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02)
 """Probabilities that a part has no row, up to which it counts as evident; the largest that the forecast allows."""
+_ABOVE = 1.1
+"""Where the forecast allows none, the largest is taken that forecasts at most so many times the least."""
+_AS_LIKELY = 0.5
+"""Least odds, as a share of the best of a group without evident parts: hardly told apart, they stay even."""
 _ONE = 0.5
 """Rows from which on there is at least one."""
 _SHAPES, _FILLED = (0.3, 1.0, 3.0, 10.0), (1.0, 0.7, 0.5, 0.3, 0.1, 0.03)
@@ -71,11 +75,14 @@ class CodePosterior:
 
     def fit(self, total: float) -> None:
         """Estimate the rows of each code, which add up to a total."""
+        found = []
         for doubt in _DOUBTS:
-            self.mass, some = self._shared(total, doubt)
-            self.strange = float(self.mass @ (1 - some) / max(self.mass.sum(), _LEAST))
-            if self.strange <= _STRANGE:
+            mass, some = self._shared(total, doubt)
+            found.append((float(mass @ (1 - some) / max(mass.sum(), _LEAST)), mass))
+            if found[-1][0] <= _STRANGE:
                 break
+        reached = max(_STRANGE, _ABOVE * min(strange for strange, _ in found))
+        self.strange, self.mass = next(each for each in found if each[0] <= reached)
 
     def variances(self, groups: Ints) -> Floats:
         """Return the noise's variances ``(m,)`` of the rows of groups of codes, by all counts together."""
@@ -86,7 +93,7 @@ class CodePosterior:
         """Return the rows ``(n,)`` of each code, and the probabilities that there is one."""
         count = len(self._counts)
         above, held, some = np.zeros(count, dtype=np.int64), np.array([total]), np.ones(count)
-        for groups in (*self._levels, np.arange(count)):
+        for place, groups in enumerate((*self._levels, np.arange(count))):
             parent = np.zeros(int(groups.max()) + 1, dtype=np.int64)
             parent[groups] = above
             counts, variances = self._together(groups)
@@ -94,7 +101,8 @@ class CodePosterior:
             means = np.maximum(held[parent] * codes / np.bincount(parent, codes)[parent], _LEAST)
             found = _posterior(np.bincount(groups, counts), np.bincount(groups, variances), means)
             some = found.some
-            held = _divided(found, some >= 1 - doubt, parent, held)
+            evident = some >= 1 - (doubt if place else _DOUBTS[0])  # chapters keep their rows if they likely have some
+            held = _divided(found, evident, parent, held)
             above = groups
         return held, some
 
@@ -132,9 +140,9 @@ class _Parts:
 
 
 def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
-    """Return the rows ``(m,)`` of parts, which add up to those of their groups: of evident ones alone if there are any.
+    """Return the rows ``(m,)`` of parts, which add up to those of their groups.
 
-    What the means leave over, or exceed, is shared in proportion to variances.
+    Evident ones have all if there are any, else the likeliest. What the means leave over, or exceed, is shared in proportion to variances.
 
     Args:
         parts: Their posterior.
@@ -143,7 +151,10 @@ def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: 
         held: The rows of each group.
     """
     size = len(held)
-    kept = evident | (np.bincount(parent, evident, size) == 0)[parent]
+    odds, best = parts.some / np.maximum(1 - parts.some, _LEAST), np.zeros(size)
+    np.maximum.at(best, parent, odds)
+    none = (np.bincount(parent, evident, size) == 0)[parent]
+    kept = evident | (none & (odds >= _AS_LIKELY * best[parent]))
     rows, spread = kept * np.maximum(parts.rows, _LEAST), kept * np.maximum(parts.variance, _LEAST)
     left = held - np.bincount(parent, rows, size)
     rows = kept * np.maximum(rows + spread * (left / np.maximum(np.bincount(parent, spread, size), _LEAST))[parent], 0)
