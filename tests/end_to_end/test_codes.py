@@ -116,3 +116,24 @@ def test_a_report_has_the_levels(made, tmp_path):
     assert report.scores.loc["unseen_codes", "synthetic"] <= 0.05
     assert report.scores.loc["code_groups", "synthetic"] < 0.2
     assert "icd10, level 1" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("nullable", ["false", "true"])
+def test_codes_of_several_stays_are_counted_with_their_groups(tmp_path, nullable):
+    rng = np.random.default_rng(1)
+    codes = [f"{chapter}{block}.{code}" for chapter in "ABCD" for block in range(4) for code in range(5)]
+    nr = np.repeat(np.arange(900), rng.integers(1, 3, 900))
+    stays = pd.DataFrame({"nr": nr, "sex": nr % 2, "code": rng.choice(codes[:12], len(nr))})
+    if nullable == "true":
+        stays.loc[rng.random(len(nr)) < 0.2, "code"] = None
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunit: {name: patient, id: nr, per_unit: [sex], max_records: 2}\nunits: 900\n"
+        "columns:\n  nr: {type: id}\n  sex: {type: category, values: [0, 1], missing: false}\n"
+        f"  code: {{type: code, values: [{', '.join(codes)}], levels: [1, 2], missing: {nullable}}}\n"
+    )
+    plan = db.plan(schema, method="statistics", epsilon=20.0, delta=1e-6, accountant="rdp")
+    assert "count codes of long lists, and their groups" in str(plan.to_json())
+    ledger = db.Ledger.create(tmp_path / "l", dataset="stays", epsilon=20.0, delta=1e-6)
+    sample = db.fit(stays, plan, ledger=ledger, out=tmp_path / "run").sample(1_500, seed=1)
+    assert sample.code.dropna().astype(str).isin(codes[:12]).mean() > 0.97
+    assert sample.code.isna().mean() == pytest.approx(stays.code.isna().mean(), abs=0.05)

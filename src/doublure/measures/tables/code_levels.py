@@ -38,7 +38,7 @@ class CodeLevels(Result):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The mean over all levels above codes, and the codes that nobody has."""
+        """The mean over all levels above codes, and the share of unseen codes."""
         above = [entry.variation for entry in self.levels if entry.level is not None]
         figures = {
             "value": _mean([score.value for score in above]),

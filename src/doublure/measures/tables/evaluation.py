@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 from typing_extensions import override
 
 from doublure.errors import DataError
@@ -55,7 +56,7 @@ class TableEvaluation(Evaluation):
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
         weighted: Weighted totals, means and shares; null without a weight.
-        code_levels: Columns of codes, level by level; null where there are none.
+        code_levels: Columns of codes, level by level; left out where there are none.
     """
 
     kind: ClassVar[str] = "table"
@@ -76,6 +77,11 @@ class TableEvaluation(Evaluation):
     declared_rules: tuple[RuleViolations, ...]
     weighted: WeightedFigures | None = None
     code_levels: CodeLevels | None = None
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        return found if self.code_levels else {key: value for key, value in found.items() if key != "code_levels"}
 
     @property
     def scores(self) -> tuple[Score, ...]:

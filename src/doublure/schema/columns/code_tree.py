@@ -102,7 +102,7 @@ class CodeList:
         Raises:
             ValueError: A group is above itself; ``message; remedy``.
         """
-        return _found(_Held(codes), lengths, _Held(parents or {}), with_groups, other)
+        return _found(_Held(codes), lengths, _Held(parents), with_groups, other)
 
 
 class _Held:
@@ -125,7 +125,7 @@ def _found(
     codes: _Held, lengths: tuple[int, ...] | None, parents: _Held, with_groups: bool, other: str | None
 ) -> CodeList:
     texts = [label(code) for code in codes.value]
-    tree = CodeTree.of_parents(parents.value, texts) if lengths is None else CodeTree.of_prefixes(lengths)
+    tree = CodeTree.of_parents(parents.value or {}, texts) if lengths is None else CodeTree.of_prefixes(lengths)
     domain = dict(zip(texts, codes.value, strict=True))
     if with_groups:
         for group in [group for text in texts for group in tree.above(text)]:

@@ -22,8 +22,8 @@ from scipy import special
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_STRANGE = 0.03
-"""Most rows, as a share, that may have a code that no row has, by forecast, which 2 more in 100 may exceed."""
+_STRANGE = 0.025
+"""Most rows, as a share, that may have a code that no row has, by forecast, which 2 or 3 in 100 may exceed."""
 _DOUBTS = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02)
 """Probabilities that a part has no row, up to which it counts as evident; the largest that the forecast allows."""
 _ABOVE = 1.1
@@ -86,8 +86,7 @@ class CodePosterior:
 
     def variances(self, groups: Ints) -> Floats:
         """Return the noise's variances ``(m,)`` of the rows of groups of codes, by all counts together."""
-        found: Floats = np.bincount(groups, self._together(groups)[1])
-        return found
+        return _sums(groups, self._together(groups)[1])
 
     def _shared(self, total: float, doubt: float) -> tuple[Floats, Floats]:
         """Return the rows ``(n,)`` of each code, and the probabilities that there is one."""
@@ -97,9 +96,9 @@ class CodePosterior:
             parent = np.zeros(int(groups.max()) + 1, dtype=np.int64)
             parent[groups] = above
             counts, variances = self._together(groups)
-            codes = np.bincount(groups).astype(np.float64)
+            codes = _sums(groups, np.ones(count))
             means = np.maximum(held[parent] * codes / np.bincount(parent, codes)[parent], _LEAST)
-            found = _posterior(np.bincount(groups, counts), np.bincount(groups, variances), means)
+            found = _posterior(_sums(groups, counts), _sums(groups, variances), means)
             some = found.some
             evident = some >= 1 - (doubt if place else _DOUBTS[0])  # chapters keep their rows if they likely have some
             held = _divided(found, evident, parent, held)
@@ -124,6 +123,12 @@ class CodePosterior:
         return counts, variances
 
 
+def _sums(groups: Ints, values: Floats) -> Floats:
+    """Return the sums ``(m,)`` of values ``(n,)`` by group."""
+    found: Floats = np.bincount(groups, values).astype(np.float64)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Parts:
     """The posterior of parts of groups, each by itself.
@@ -142,7 +147,7 @@ class _Parts:
 def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
     """Return the rows ``(m,)`` of parts, which add up to those of their groups.
 
-    Evident ones have all if there are any, else the likeliest. What the means leave over, or exceed, is shared in proportion to variances.
+    Evident ones have all if there are any, else the likeliest. Variances share what the means leave over, or exceed.
 
     Args:
         parts: Their posterior.

@@ -220,9 +220,10 @@ class NoisyTables:
 
     def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
         """Count the codes of long lists, and their smallest public groups."""
-        levels = [groups for node in lists for groups in (np.arange(node.leaves.size), node.smallest_groups())]
         axes = [
-            node.leaves.axis(groups) for node, groups in zip(np.repeat(lists, plan.CODE_LEVELS), levels, strict=True)
+            node.leaves.axis(groups)
+            for node in lists
+            for groups in (np.arange(node.leaves.size), node.smallest_groups())
         ]
         counted = self._released(plan.CODES, [(axis,) for axis in axes])
         for place, node in enumerate(lists):
