@@ -3,8 +3,7 @@
 Estimates go down the tree. The rows of a group are shared among its parts: even over their codes a priori, a share of
 which has none, while others may differ by orders of magnitude (a spike and gamma slabs, averaged over by likelihood).
 A part that may well have no row gets none if another part of its group likely has some. So rows without evidence go to
-codes of their group with evidence, or to the likeliest; where counts say nothing, all are as likely. How likely is
-enough follows from a forecast: few enough drawn rows may have a code that no row has.
+codes of their group with evidence, or to the likeliest; where counts say nothing, all are as likely.
 
 Sources: Hay et al. (2010, PVLDB 3), counts of several levels made consistent; Mitchell and Beauchamp (1988, J. Am.
 Stat. Assoc. 83), a spike and a slab; Hoeting et al. (1999, Statistical Science 14), priors averaged by likelihood.
@@ -22,12 +21,11 @@ from scipy import special
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_STRANGE = 0.025
-"""Most rows, as a share, that may have a code that no row has, by forecast, which 2 or 3 in 100 may exceed."""
-_DOUBTS = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02)
-"""Probabilities that a part has no row, up to which it counts as evident; the largest that the forecast allows."""
-_ABOVE = 1.1
-"""Where the forecast allows none, the largest is taken that forecasts at most so many times the least."""
+_EVIDENT, _CHAPTER = 0.85, 0.5
+"""Probability of a row from which on a code or block is evident, and a chapter, which counts tell much better.
+
+With .85, some 3.5 in 100 rows have a code that no row has, at ε = 1 on tables of 3,700 and 60,000 rows. With .75 it is
+5 in 100, and .95 moves more rows to the wrong codes than it saves."""
 _AS_LIKELY = 0.5
 """Least odds, as a share of the best of a group without evident parts: hardly told apart, they stay even."""
 _ONE = 0.5
@@ -48,7 +46,6 @@ class CodePosterior:
 
     Attributes:
         mass: ``(n,)`` rows of each code; before :meth:`fit` nothing.
-        strange: The forecast share of drawn rows with a code that no row has.
     """
 
     def __init__(self, levels: Ints) -> None:
@@ -56,7 +53,7 @@ class CodePosterior:
         self._levels = [np.unique(level, return_inverse=True)[1].reshape(-1) for level in levels]
         self._counts, self._precision = np.zeros(count), np.zeros(count)
         self._seen: list[tuple[Ints, Floats, float]] = []
-        self.mass, self.strange = np.zeros(count), 1.0
+        self.mass = np.zeros(count)
 
     def see(self, groups: Ints, counts: Floats, variance: float) -> None:
         """Take the counts ``(m,)`` of groups ``(n,)`` of codes, such as a level, or single codes and the rest.
@@ -75,23 +72,8 @@ class CodePosterior:
 
     def fit(self, total: float) -> None:
         """Estimate the rows of each code, which add up to a total."""
-        found = []
-        for doubt in _DOUBTS:
-            mass, some = self._shared(total, doubt)
-            found.append((float(mass @ (1 - some) / max(mass.sum(), _LEAST)), mass))
-            if found[-1][0] <= _STRANGE:
-                break
-        reached = max(_STRANGE, _ABOVE * min(strange for strange, _ in found))
-        self.strange, self.mass = next(each for each in found if each[0] <= reached)
-
-    def variances(self, groups: Ints) -> Floats:
-        """Return the noise's variances ``(m,)`` of the rows of groups of codes, by all counts together."""
-        return _sums(groups, self._together(groups)[1])
-
-    def _shared(self, total: float, doubt: float) -> tuple[Floats, Floats]:
-        """Return the rows ``(n,)`` of each code, and the probabilities that there is one."""
         count = len(self._counts)
-        above, held, some = np.zeros(count, dtype=np.int64), np.array([total]), np.ones(count)
+        above, held = np.zeros(count, dtype=np.int64), np.array([total])
         for place, groups in enumerate((*self._levels, np.arange(count))):
             parent = np.zeros(int(groups.max()) + 1, dtype=np.int64)
             parent[groups] = above
@@ -99,11 +81,13 @@ class CodePosterior:
             codes = _sums(groups, np.ones(count))
             means = np.maximum(held[parent] * codes / np.bincount(parent, codes)[parent], _LEAST)
             found = _posterior(_sums(groups, counts), _sums(groups, variances), means)
-            some = found.some
-            evident = some >= 1 - (doubt if place else _DOUBTS[0])  # chapters keep their rows if they likely have some
-            held = _divided(found, evident, parent, held)
+            held = _divided(found, found.some >= (_EVIDENT if place else _CHAPTER), parent, held)
             above = groups
-        return held, some
+        self.mass = held
+
+    def variances(self, groups: Ints) -> Floats:
+        """Return the noise's variances ``(m,)`` of the rows of groups of codes, by all counts together."""
+        return _sums(groups, self._together(groups)[1])
 
     def _together(self, within: Ints) -> tuple[Floats, Floats]:
         """Return the codes' counts made consistent with those of groups, and variances that add up in a level's groups.
