@@ -1,4 +1,4 @@
-"""Rules and lists of values that stand in files beside the schema.
+"""Rules, lists of values and public references that stand in files beside the schema.
 
 Each is read once, and is part of the schema (and of its hash) from then on.
 """
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, printable
 from doublure.schema.columns.code_tree import parents_of
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Rule
@@ -24,7 +24,8 @@ _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 def with_files(data: object, folder: Path) -> object:
     """Return a schema's plain data with the names of files replaced by what the files hold.
 
-    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so is ``parents: FILE`` of a column;
+    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so are ``parents: FILE`` and
+    ``from: FILE`` of a column;
     ``values: {file: FILE}`` has a value a line.
 
     Args:
@@ -48,8 +49,7 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
     for key in ("columns", "attributes"):
         if isinstance(columns := data.get(key), dict):
             found[key] = {
-                name: _with_parents(_listed(each, folder, f"{under}{key}.{name}"), folder, f"{under}{key}.{name}")
-                for name, each in columns.items()
+                name: _with_files(each, name, folder, f"{under}{key}.{name}") for name, each in columns.items()
             }
     if not under and isinstance(tables := data.get("tables"), dict):
         found["tables"] = {
@@ -57,6 +57,11 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
             for name, table in tables.items()
         }
     return found
+
+
+def _with_files(column: Any, name: str, folder: Path, field: str) -> Any:
+    """Return a column with what the files hold that it names."""
+    return _looked_up(_with_parents(_listed(column, folder, field), folder, field), name, folder, field)
 
 
 def _listed(column: Any, folder: Path, field: str) -> Any:
@@ -77,6 +82,31 @@ def _with_parents(column: Any, folder: Path, field: str) -> Any:
         return column
     field = f"{field}.parents"
     return column | {"parents": parents_of(_csv_rows(folder, column["parents"], field), field)}
+
+
+def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
+    """Return a column with its public reference: the file's column of its name, by that of the key if there is one."""
+    if not (isinstance(column, dict) and isinstance(column.get("from"), str)):
+        return column
+    field, by = f"{field}.from", column.get("by")
+    header, *rows = _csv_rows(folder, column["from"], field)
+    wanted = [str(each).strip() for each in ((name,) if by is None else (by, name))]
+    for each in wanted:
+        if header.count(each) != 1:
+            message = f"names a file without one column {printable(each)}"
+            raise SchemaError(message, field=field, remedy="fix its header")
+    places = [header.index(each) for each in wanted]
+    if by is None:
+        return column | {"from": [row[places[0]] for row in rows]}
+    found: dict[str, str] = {}
+    for row in rows:
+        key, value = (row[place] for place in places)
+        if found.setdefault(key, value) != value:
+            remedy = "list each once"
+            raise SchemaError(
+                f"names a file with two values for one {printable(wanted[0])}", field=field, remedy=remedy
+            )
+    return column | {"from": found}
 
 
 def _inlined(rule: Any, folder: Path, number: int) -> Any:
