@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns.code_tree import parents_of
+from doublure.schema.columns.code_tree import read_parents
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Rule
 
@@ -81,7 +81,7 @@ def _with_parents(column: Any, folder: Path, field: str) -> Any:
     if not (isinstance(column, dict) and isinstance(column.get("parents"), str)):
         return column
     field = f"{field}.parents"
-    return column | {"parents": parents_of(_csv_rows(folder, column["parents"], field), field)}
+    return column | {"parents": read_parents(_csv_rows(folder, column["parents"], field), field)}
 
 
 def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:

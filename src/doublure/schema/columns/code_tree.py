@@ -102,10 +102,10 @@ class CodeList:
         Raises:
             ValueError: A group is above itself; ``message; remedy``.
         """
-        return _found(_Held(codes), lengths, _Held(parents), with_groups, other)
+        return _found(_ByIdentity(codes), lengths, _ByIdentity(parents), with_groups, other)
 
 
-class _Held:
+class _ByIdentity:
     """A value that is told from others by identity."""
 
     __slots__ = ("value",)
@@ -117,12 +117,12 @@ class _Held:
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.value is self.value
+        return isinstance(other, _ByIdentity) and other.value is self.value
 
 
 @lru_cache(maxsize=16)
 def _found(
-    codes: _Held, lengths: tuple[int, ...] | None, parents: _Held, with_groups: bool, other: str | None
+    codes: _ByIdentity, lengths: tuple[int, ...] | None, parents: _ByIdentity, with_groups: bool, other: str | None
 ) -> CodeList:
     texts = [label(code) for code in codes.value]
     tree = CodeTree.of_parents(parents.value or {}, texts) if lengths is None else CodeTree.of_prefixes(lengths)
@@ -164,7 +164,7 @@ def numbered(names: Iterable[str]) -> tuple[int, ...]:
     return tuple(known.setdefault(name, len(known)) for name in names)
 
 
-def parents_of(rows: list[list[str]], place: str) -> dict[str, str]:
+def read_parents(rows: list[list[str]], place: str) -> dict[str, str]:
     """Return code or group -> the group above it, of a file's header and lines.
 
     Raises:

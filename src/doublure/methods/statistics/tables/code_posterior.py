@@ -114,7 +114,7 @@ def _sums(groups: Ints, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Parts:
+class _PartPosterior:
     """The posterior of parts of groups, each by itself.
 
     Attributes:
@@ -128,7 +128,7 @@ class _Parts:
     some: Floats
 
 
-def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
+def _divided(parts: _PartPosterior, evident: npt.NDArray[np.bool_], parent: Ints, held: Floats) -> Floats:
     """Return the rows ``(m,)`` of parts, which add up to those of their groups.
 
     Evident ones have all if there are any, else the likeliest. Variances share what the means leave over, or exceed.
@@ -151,7 +151,7 @@ def _divided(parts: _Parts, evident: npt.NDArray[np.bool_], parent: Ints, held: 
     return found
 
 
-def _posterior(counts: Floats, variances: Floats, means: Floats) -> _Parts:
+def _posterior(counts: Floats, variances: Floats, means: Floats) -> _PartPosterior:
     """Return the posterior of rows, of which priors know the means ``(m,)``."""
     noise = np.sqrt(variances)
     edges = np.concatenate([[0.0], np.geomspace(_NEAREST, _FARTHEST * len(counts), _GRID)])
@@ -167,7 +167,7 @@ def _posterior(counts: Floats, variances: Floats, means: Floats) -> _Parts:
     rows, squares = (means**power * (likely @ points**power) for power in (1, 2))
     some = (likely * (means[:, None] * points >= _ONE)).sum(1)
     far = counts > _FAR * noise
-    return _Parts(
+    return _PartPosterior(
         rows=np.where(far, counts, rows),
         variance=np.where(far, variances, np.maximum(squares - rows**2, 0.0)),
         some=np.where(far, 1.0, some),
