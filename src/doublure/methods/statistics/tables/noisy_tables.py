@@ -10,11 +10,12 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 4    wide columns on nested lattices, ``(lattices,)``       how much values are round
 5    full cells in single and round values, ``(parts,)``    leaves and their masses
 6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
-7    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-8    each node within the target, ``(m, V)``                margins of nodes and of the target
-9    scores of pairs, one number each                       which pairs are counted, and the spanning tree
-10   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-11   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+7    long lists of codes, and their groups, ``(codes,)``    masses of codes
+8    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+9    each node within the target, ``(m, V)``                margins of nodes and of the target
+10   scores of pairs, one number each                       which pairs are counted, and the spanning tree
+11   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+12   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -202,7 +203,9 @@ class NoisyTables:
         """Locate the rows of wide columns in public cells, then on lattices and in single values."""
         columns = [Node(leaves=ColumnLeaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
-        wide = [node for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
+        lists = [node for node in columns if node.listed > plan.NARROW]
+        unlisted = [node for node in columns if node.listed <= plan.NARROW]
+        wide = [node for node in unlisted if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
         looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
@@ -227,8 +230,22 @@ class NoisyTables:
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
                 node.posterior = ColumnPosterior(node.leaves.domain, node.leaves.starts)
+        codes = self._count_codes(lists[: self._places(plan.CODES) // plan.CODE_LEVELS])
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
-        self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
+        sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
+        self._seen = float(np.median(sums)) if sums else 1.0
+
+    def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
+        """Count the codes of long lists, and their smallest public groups."""
+        axes = [
+            node.leaves.axis(groups)
+            for node in lists
+            for groups in (np.arange(node.leaves.size), node.smallest_groups())
+        ]
+        counted = self._released(plan.CODES, [(axis,) for axis in axes])
+        for place, node in enumerate(lists):
+            node.locate_codes(*counted[plan.CODE_LEVELS * place : plan.CODE_LEVELS * (place + 1)])
+        return counted
 
     def _count_columns(self) -> None:
         """Count each column in groups of its leaves, and estimate the number of rows."""
