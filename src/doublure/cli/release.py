@@ -31,7 +31,11 @@ def release(
     ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv and parquet if left out, npz for images; also xlsx, jsonl, feather, dta, sav.",
+        ),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     tables: Annotated[

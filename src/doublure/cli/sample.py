@@ -26,8 +26,8 @@ def sample(
         typer.Option(
             "-o",
             "--out",
-            help="A .parquet, .csv, .xlsx, .jsonl or .feather file, a folder of Parquet parts; images: .npz, .png or "
-            "a folder; series: .npz; related tables: a folder.",
+            help="A .parquet, .csv, .xlsx, .jsonl, .feather, .dta or .sav file, a folder of Parquet parts; images: "
+            ".npz, .png or a folder; series: .npz; related tables: a folder.",
         ),
     ],
     given: Given = None,

@@ -23,6 +23,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.metadata.labels import own_labels
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
@@ -521,6 +522,13 @@ def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], d
             proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
         if proposal is not None:
             found[name] = proposal
+    labelled = {} if table.labelled is None else own_labels(table.labelled)
+    for name, entry in labelled.items():
+        if name in stored:
+            column = {"type": _TYPES.get(stored[name], stored[name]), **entry.facts}
+            said = {"description": entry.description} if entry.description else {}
+            why = "its file's labels hold of any such table, and list every code"
+            found[name] = Proposal(why=why, column={**column, **said}, keys={})
     return stored, dtypes, found
 
 
