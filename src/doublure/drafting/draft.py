@@ -377,7 +377,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         body=_columns,
         metadata=described,
         rows=rows,
-        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))},
+        proposals=_beside(rows, {name: each for name, each in proposals.items() if name in stored}),
         suggested=suggested,
         left_out=left,
     )
@@ -391,6 +391,22 @@ def _described(
     rows = {name: row for name, row in found.items() if row is not None}
     kept = {name: storage for name, storage in stored.items() if name not in rows or not rows[name].omitted}
     return kept, rows
+
+
+def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Return the proposals that contradict no codebook: of a column that one describes, a form that it leaves open."""
+    found = {name: each for name, each in proposals.items() if _open(rows.get(name))}
+    for name, each in proposals.items():
+        said = {} if name in found else rows[name].facts
+        column = each.column or {}
+        form = {key: fact for key, fact in column.items() if key in _FORM_KEYS and key not in said}
+        if form and said.get("type") == column["type"]:
+            found[name] = replace(each, column={**rows[name].plain(), **form})
+    return found
+
+
+_FORM_KEYS = ("written", "date_format", "format")
+"""Keys of a column that say how its cells are written."""
 
 
 def _open(row: Entry | None) -> bool:

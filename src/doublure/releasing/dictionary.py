@@ -44,7 +44,12 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
-    described: dict[str, Any] = {"version": VERSION, "kind": schema.file_kind, "columns": columns, "constraints": constraints}
+    described: dict[str, Any] = {
+        "version": VERSION,
+        "kind": schema.file_kind,
+        "columns": columns,
+        "constraints": constraints,
+    }
     if schema.written is not None and schema.written.text_form:
         described["text"] = schema.written.text_form
     if spreadsheet_safe:
