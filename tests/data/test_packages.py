@@ -188,3 +188,4 @@ def test_a_draft_proposes_what_the_file_declares_and_decides_nothing(tmp_path: P
     assert "# sex: {type: category, values: [1, 2], missing: ['-9', '-8'], value_labels:" in text
     assert "if its file's labels hold of any such table, and list every code" in text
     assert draft(path).columns["sex"].value_labels is None
+    assert "born" not in made.proposals  # a typed day has no midnight to write

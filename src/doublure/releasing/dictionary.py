@@ -34,12 +34,13 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
                 "values": values or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],
                 "precision": column.decimals,
-                "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
+                "missing": column.shown_missing,
                 "roles": list(column.roles),
                 "derived_from": sources.get(name),
             }
         )
         said = {"dtype": column.dtype, "value_labels": column.value_labels}
+        columns[-1] |= {} if column.origin is None else {"origin": column.origin, **column.told}
         columns[-1] |= {**column.text_form, **{key: fact for key, fact in said.items() if fact is not None}}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
