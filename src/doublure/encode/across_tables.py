@@ -31,8 +31,8 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         parents: Child table -> ``(M,)`` the place of each row's unit.
         schema: Every fact known.
     """
-    root, rules_of, columns = schema.root, schema.constraints, schema.columns
-    pairs = (*across_tables(rules_of, columns), *across_calendars(rules_of, columns))
+    root, rules_of, known = schema.root, schema.constraints, schema.columns
+    pairs = (*across_tables(rules_of, known), *across_calendars(rules_of, known))
     for low, high in pairs:
         child = table_of(high) if table_of(low) == root else table_of(low)
         ceiling = _highest(low, high, schema)
