@@ -354,6 +354,15 @@ def test_a_codebook_says_how_cells_are_written(tmp_path: Path) -> None:
         drafted(data, tmp_path / "codes.csv")
 
 
+def test_a_draft_proposes_a_form_that_a_codebook_leaves_open(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("column,type,missing\nicu,boolean,false\nward,category,false\n")
+    data = pd.DataFrame({"icu": ["yes", "no"] * 40, "ward": ["yes", "no"] * 40})
+    data.to_csv(tmp_path / "a.csv", index=False)
+    text = drafted(tmp_path / "a.csv", tmp_path / "codes.csv").to_yaml()
+    assert "# icu: {type: boolean, missing: false, written: {true: 'yes', false: 'no'}}" in text
+    assert "# ward" not in text
+
+
 def test_a_draft_takes_the_storage_types_of_a_typed_container_and_no_cell(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {

@@ -38,7 +38,7 @@ LONG = frozenset(
         "methods/test_refining.py", "methods/test_series_copula.py", "methods/test_series_statistics.py",
         "methods/test_statistics.py", "methods/test_statistics_related.py", "methods/test_wide_tables.py",
         "networks/test_scattering.py", "networks/test_tree_asked.py", "pitfalls/test_bayesian_dp.py",
-        "pitfalls/test_partitions.py", "pitfalls/test_relational.py",
+        "pitfalls/test_partitions.py", "pitfalls/test_relational.py", "test_released_forms.py",
         "pitfalls/test_rule_01_nothing_data_dependent_is_free.py", "pitfalls/test_rule_02_one_object.py",
         "pitfalls/test_rule_02_what_runs_is_what_was_priced.py", "pitfalls/test_rule_03_lots_and_plans_are_public.py",
         "pitfalls/test_rule_06_every_step_is_an_event.py", "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py",

@@ -33,7 +33,11 @@ def release(
     ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv and parquet if left out, npz for images; also xlsx, jsonl, feather, dta, sav.",
+        ),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     tables: Annotated[

@@ -27,8 +27,8 @@ def sample(
             "-o",
             "--out",
             metavar=PLACE,
-            help="A .parquet, .csv, .xlsx, .jsonl or .feather file, a folder of Parquet parts; images: .npz, .png or "
-            "a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://….",
+            help="A .parquet, .csv, .xlsx, .jsonl, .feather, .dta or .sav file, a folder of Parquet parts; images: "
+            ".npz, .png or a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://….",
         ),
     ],
     given: Given = None,

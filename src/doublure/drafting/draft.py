@@ -23,6 +23,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.metadata.labels import own_labels
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, of_lists, proposal_for, rules_for
@@ -378,7 +379,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         body=_columns,
         metadata=described,
         rows=rows,
-        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))}
+        proposals=_beside(rows, {name: each for name, each in proposals.items() if name in stored})
         | of_lists(schema.columns, named),
         suggested=suggested,
         left_out=left,
@@ -393,6 +394,22 @@ def _described(
     rows = {name: row for name, row in found.items() if row is not None}
     kept = {name: storage for name, storage in stored.items() if name not in rows or not rows[name].omitted}
     return kept, rows
+
+
+def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Return the proposals that contradict no codebook: of a column that one describes, a form that it leaves open."""
+    found = {name: each for name, each in proposals.items() if _open(rows.get(name))}
+    for name, each in proposals.items():
+        said = {} if name in found else rows[name].facts
+        column = each.column or {}
+        form = {key: fact for key, fact in column.items() if key in _FORM_KEYS and key not in said}
+        if form and said.get("type") == column["type"]:
+            found[name] = replace(each, column={**rows[name].plain(), **form})
+    return found
+
+
+_FORM_KEYS = ("written", "date_format", "format")
+"""Keys of a column that say how its cells are written."""
 
 
 def _open(row: Entry | None) -> bool:
@@ -524,6 +541,13 @@ def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], d
             proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
         if proposal is not None:
             found[name] = proposal
+    labelled = {} if table.labelled is None else own_labels(table.labelled)
+    for name, entry in labelled.items():
+        if name in stored:
+            column = {"type": _TYPES.get(stored[name], stored[name]), **entry.facts}
+            said = {"description": entry.description} if entry.description else {}
+            why = "its file's labels hold of any such table, and list every code"
+            found[name] = Proposal(why=why, column={**column, **said}, keys={})
     return stored, dtypes, found
 
 

@@ -102,7 +102,7 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         return _of_people(subject, "by its name it holds names or addresses of people")
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
-    if len(texts) < _FEWEST:
+    if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
         return None
     if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})

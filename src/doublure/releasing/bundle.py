@@ -1,9 +1,9 @@
 """A published bundle: synthetic data, a card and a data dictionary.
 
-A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three, for
-related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``; the same for
-catalogues in ``datapackage.json``, ``croissant.json`` and ``README.md``; on request ``tables/*.parquet``, the noisy
-tables that the fit bought; and nothing else.
+A bundle holds ``data.parquet`` and ``data.csv``, or the forms that were asked for, for images ``data.npz``, for series
+all three, for related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``;
+the same for catalogues in ``datapackage.json``, ``croissant.json`` and ``README.md``; on request ``tables/*.parquet``,
+the noisy tables that the fit bought; and nothing else.
 It is made from the generator, the plan, the resolved schema and the mechanism's answers alone; ``internal/`` is never
 read.
 The ledger records the release before the bundle appears, and the card proves it:
@@ -21,6 +21,8 @@ from typing import Any, SupportsIndex
 from doublure._version import __version__
 from doublure.access import COVERED
 from doublure.advisories import REMEDY, known_fault
+from doublure.data.tables.containers.registry import find_container
+from doublure.data.tables.row_forms import check_library
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
@@ -35,7 +37,7 @@ from doublure.releasing.issuing import Bundle, Card, file_entry, issue
 from doublure.releasing.signing import signing_key
 from doublure.releasing.tables import LIMIT, count_margins, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, verify
-from doublure.releasing.writing import WRITERS, write_released
+from doublure.releasing.writing import WRITERS, Writer, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
@@ -83,8 +85,8 @@ def release(
         n: Synthetic rows, images or series.
         seed: Makes them repeatable.
         ledger: The ledger that records the release; found through the run when left out.
-        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
-            them if left out.
+        formats: Of tables ``csv`` and ``parquet``, of images ``npz``, of series all three, if left out; where they are
+            asked for, also ``xlsx``, ``jsonl``, ``feather``, ``dta`` and ``sav``, but of images.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
             are answers of the mechanism already.
@@ -114,7 +116,7 @@ def release(
     declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)
-    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
+    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind])
     key = None if sign is None else signing_key(sign, asked)
     executed = check_executed(syn)
     if tables:
@@ -134,7 +136,7 @@ def release(
                 progress=listener,
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
-        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
+        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe, forms=forms) | (
             {"tables": described(cells)} if tables else {}
         )
         files.write_json(staging / DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
@@ -158,7 +160,7 @@ def refuse_taken(target: Path) -> None:
 
 
 def _check_arguments(
-    target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
+    target: Path, n: SupportsIndex, formats: Sequence[str] | None, writer: Writer
 ) -> tuple[int, list[str]]:
     refuse_taken(target)
     try:
@@ -167,9 +169,15 @@ def _check_arguments(
         rows = 0
     if isinstance(n, bool) or rows < 1:
         raise SettingError("must be a whole number of at least 1", field="n", remedy="say how many rows to release")
-    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(known if formats is None else formats))
-    if not forms or any(form not in known for form in forms):
-        raise SettingError("has an unknown format", field="format", remedy=f"use {' or '.join(known)}")
+    known = (*writer.forms, *writer.others)
+    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(writer.forms if formats is None else formats))
+    lost = next((form for form in forms if form not in known), None)
+    if not forms or lost is not None:
+        read = lost is not None and find_container(Path(f"data.{lost}")) is not None
+        what = "is a format that is read, and not written" if read else "has an unknown format"
+        raise SettingError(what, field=f"format {lost}" if read else "format", remedy=f"use {' or '.join(known)}")
+    for form in forms:
+        check_library(f".{form}", f"format {form}")
     return rows, forms
 
 

@@ -36,7 +36,7 @@ _FORMS = {
     "tables": "must give every table its key or parent, and its columns, as docs/relational.md shows",
     "max_children": "must be a whole number from 1 to 1000, or undeclared",
     "foreign_key": "must be the name of a column",
-    "key": "must be the name of a column",
+    "key": "must be the name of one column: join several into one",
     "parent": "must be the name of the root",
     "order": "must be the name of a column",
     "sum": "must be {total: table.column, of: table.column}",

@@ -25,6 +25,7 @@ from doublure.data.tables.dtypes import dtypes_of_arrow, dtypes_of_frame
 from doublure.data.tables.header import header_names
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
+from doublure.data.tables.source import FileSource
 from doublure.data.tables.source import Table as Table
 from doublure.data.tables.source import TableSource as TableSource
 from doublure.errors import DataError
@@ -124,7 +125,7 @@ class _ParquetSource(TableSource):
         return DataError("cannot be read as Parquet", field=self._path.name, remedy=remedy)
 
 
-class _CsvSource(TableSource):
+class _CsvSource(FileSource):
     def __init__(self, path: Place, written: Written | None) -> None:
         self._path = path
         if written is None or written.header:
@@ -133,10 +134,6 @@ class _CsvSource(TableSource):
             self._header = csv_files.declared_header(path, written)
         super().__init__(path.name, self._header.names)
         self.text_form = csv_files.header_form(path, self._header)
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
 
     @override
     def unread(self) -> list[tuple[str, Unread]]:

@@ -55,6 +55,19 @@ Missing: TypeAlias = Annotated[
 ]
 
 
+def _by_code(labels: object) -> object:
+    """Return meanings by the texts of their codes."""
+    if not isinstance(labels, Mapping) or not labels:
+        raise ValueError("value_labels give each code its meaning; write {1: male, 2: female}")
+    found = {label(code): said for code, said in labels.items()}
+    if len(found) < len(labels):
+        raise ValueError("value_labels name one code twice; name it once")
+    return found
+
+
+ValueLabels: TypeAlias = Annotated[Mapping[str, Meaning], BeforeValidator(_by_code)]
+
+
 class AlikeTexts(tuple[str, ...]):
     """Texts that mean missing and are one kind of it."""
 
@@ -123,6 +136,7 @@ class Column(Frozen):
         default=None, description="what the column means, in public words that stand on every card"
     )
     dtype: Dtype | None = Field(default=None, description="the storage type in DataFrames and Parquet")
+    value_labels: ValueLabels | None = Field(default=None, description="public meanings of codes: {1: male, 2: female}")
 
     @property
     def shown_type(self) -> str:
@@ -137,11 +151,15 @@ class Column(Frozen):
 
     @property
     def missing_texts(self) -> tuple[str, ...]:
-        """The text of each state of a missing cell; an empty cell is the first where several texts are declared."""
+        """The text of each state of a missing cell; an empty cell is the first where several texts are declared.
+
+        An empty text is one of them: ``["", "<0.2"]`` has two states, and ``["<0.2"]`` one.
+        """
         if not self.may_be_missing:
             return ()
         first, *named = self.missing_tokens
-        several = len(named) > 1 and not isinstance(self.missing, AlikeTexts)
+        said = len(named) + (isinstance(self.missing, tuple) and first in self.missing)
+        several = bool(named) and said > 1 and not isinstance(self.missing, AlikeTexts)
         return (first, *named) if several else tuple(named or [first])[:1]
 
     def of_one_kind(self) -> Self:
@@ -664,6 +682,16 @@ class Column(Frozen):
             raise ValueError("a condition cannot be missing; declare missing: false")
         if len(set(self.roles)) != len(self.roles):
             raise ValueError("a role is named twice; name it once")
+        return self
+
+    @model_validator(mode="after")
+    def _value_labels_fit(self) -> Column:
+        known = {*map(label, self.shown_values), *self.missing_tokens}
+        lost = [code for code in self.value_labels or () if self.shown_values and code not in known]
+        if lost:
+            raise ValueError(
+                f"value_labels names {lost[0]}, which is no value and no text for missing; name one that is"
+            )
         return self
 
     @model_validator(mode="after")

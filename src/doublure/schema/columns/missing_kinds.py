@@ -69,9 +69,10 @@ class ColumnOfKinds(Protocol):
 STYLES: Mapping[str, tuple[str, ...]] = {
     "r": ("NA",),
     "sas": (".", "._", *(f".{letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    "stata": (".", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")),
     "sql": ("NULL",),
 }
-"""The texts by which a program writes missing cells: SAS has 28 kinds of them."""
+"""The texts by which a program writes missing cells: SAS has 28 kinds of them, Stata 27."""
 
 
 def read_states(raw: pd.Series[Any], texts: Sequence[str], *, own: bool = False) -> Ints:
@@ -192,6 +193,16 @@ def numbers_with_codes(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Serie
         codes = np.array([np.nan, *map(float, texts)])[hole_states(numbers)]
         numbers = np.where(np.isnan(numbers), codes, numbers)
     return column.model_copy(update={"missing": True}).cells_of(numbers)
+
+
+def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``(N,)`` numbers as objects, missing ones as the text of their state, and None without one."""
+    import numpy as np
+    import pandas as pd
+
+    numbers = column.kept_numbers(cells)
+    texts = np.array([None, *column.missing_texts[1:]], dtype=object)
+    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
 
 
 def _categorical(

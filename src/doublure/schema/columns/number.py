@@ -368,10 +368,12 @@ class NumberColumn(BoundedColumn):
 def whole_steps(lower: float, upper: float, unit: float) -> tuple[int, int]:
     """Return the first and last multiple of ``unit`` within bounds, as counts of it; the first is larger if none is.
 
-    A billionth of a unit, or float64's own error, is forgiven: in binary, 0.3 is no multiple of 0.1.
+    A billionth of a unit, or float64's own error of that end, is forgiven: in binary, 0.3 is no multiple of 0.1. A
+    quarter of a unit never is, so that whole numbers are what they are.
     """
-    slack = max(1e-9, 1e-15 * max(abs(lower), abs(upper)) / unit)
-    return math.ceil(lower / unit - slack), math.floor(upper / unit + slack)
+    first, last = lower / unit, upper / unit
+    below, above = (min(0.25, max(1e-9, 1e-15 * abs(end))) for end in (first, last))
+    return math.ceil(first - below), math.floor(last + above)
 
 
 def _hint(written: object) -> str:

@@ -14,9 +14,8 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.containers.record_files import RecordFile
 from doublure.data.tables.dtypes import dtypes_of_arrow
-from doublure.data.tables.header import header_names
-from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
 from doublure.support.objects import Place, for_arrow
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _FILE = b"ARROW1"
 
 
-class ArrowFileSource(TableSource):
+class ArrowFileSource(RecordFile):
     """A file whose names and types have been looked at.
 
     Args:
@@ -39,22 +38,17 @@ class ArrowFileSource(TableSource):
     """
 
     def __init__(self, path: Place, written: Written | None = None) -> None:
-        self._path = path
+        self._path: Place = path
         with self._opened() as reader:
             stored = reader.schema
-        self._names = header_names(stored.names, path.name, written)
-        super().__init__(path.name, self._names)
+        super().__init__(path, stored.names, written)
         self.dtypes = dtypes_of_arrow(stored)
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
 
     @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        places = {name: self._names.index(name) for name in columns}
+        places = dict(zip(columns, self._places(columns), strict=True))
         with self._opened() as reader:
             for batch in _batches(reader):
                 batch.validate()
