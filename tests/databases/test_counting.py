@@ -76,3 +76,19 @@ def test_every_nature_of_a_duckdb_file(tmp_path, monkeypatch):
     assert shadow.tables > 100
     assert shadow.cells > 10_000
     assert len(syn.sample(50, seed=1)) == 50
+
+
+def test_every_nature_of_a_postgresql_table(tmp_path, monkeypatch, postgres):
+    schema, rows = worlds.schema(misfit="coerce"), worlds.records(400, seed=2, wrong=0.5)
+    worlds.duck_file(tmp_path / "f.db", rows)
+    with postgres.connect() as connection:
+        worlds.create(connection.execute, rows, "natures")
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "f.db"), schema)
+    with worlds.counted_bytes(postgres.port) as wire:
+        url = postgres.url().replace(str(postgres.port), str(wire.port))
+        fit(url, schema, tmp_path, table="natures")
+    assert shadow.tables > 100
+    assert wire.received <= 64 * shadow.cells
+    for person, row in enumerate(rows):  # its log has every statement
+        assert person < 0 or f"{row[2]!r}" not in postgres.log.split("INSERT INTO natures")[-1].partition("\n")[2]

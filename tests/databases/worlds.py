@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import socket
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -144,3 +148,48 @@ def duck_rows(path: Any, name: str = "people") -> pa.Table:
 
     with duckdb.connect(path, read_only=True) as connection:
         return connection.sql(f"SELECT * FROM {name}").to_arrow_table()
+
+
+class Wire:
+    """A port that passes bytes on to another, and counts those that come back.
+
+    Attributes:
+        port: On the loopback interface.
+        received: Bytes from the server.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.received = 0
+        self._target = target
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                for source, goal in ((client, server), (server, client)):
+                    threading.Thread(target=self._pump, args=(source, goal, source is server), daemon=True).start()
+
+    def _pump(self, source: socket.socket, goal: socket.socket, counted: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                self.received += len(data) if counted else 0
+                goal.sendall(data)
+            goal.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listening.close()
+
+
+@contextlib.contextmanager
+def counted_bytes(port: int) -> Iterator[Wire]:
+    """Yield a port that counts what a server on another sends."""
+    wire = Wire(port)
+    try:
+        yield wire
+    finally:
+        wire.close()

@@ -34,7 +34,10 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(help="The private data: a file, folder or pattern; see docs/scale.md, docs/images.md.")
+        str,
+        typer.Argument(
+            help="The private data: a file, folder, pattern, or the URL of a database; see docs/sources.md."
+        ),
     ],
     ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
@@ -55,6 +58,10 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
     ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="In a database, the table or view whose rows are the records.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="Or a query of rows; see docs/sources.md.")] = None,
     again: Again = False,
     as_json: Json = False,
     config: Config = None,
@@ -87,6 +94,8 @@ def fit(
                 engine=engine,
                 scheduler=scheduler,
                 again=again,
+                table=table,
+                query=query,
                 progress=progress,
                 ranks=ranks,
             )

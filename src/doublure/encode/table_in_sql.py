@@ -1,4 +1,4 @@
-"""ENCODE in a database: canonical cells of a table as whole numbers, as :mod:`doublure.encode.table_values` has them."""
+"""ENCODE in a database: a table's cells as the whole numbers of :mod:`doublure.encode.table_values`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.databases.reading import RANK
 from doublure.encode.columns import ListedEncoding
 from doublure.encode.numeric import IntegerEncoding
 from doublure.errors import DataError
 from doublure.schema.columns import sql_words as sql
-from doublure.data.databases.reading import RANK
 from doublure.schema.columns.sql_words import Expr, SqlLookup, SqlWords
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def select_codes(
     if ranked:
         inner.append(exp.column(RANK).as_(RANK))
         outer.append(exp.column(RANK).as_(RANK))
-    read = exp.select(*inner).from_(source)
+    read = sql.select(*inner, of=source)
     joined = cells.words.lookups[begun:]
     for each in joined:
-        read = read.join(each.name, on=exp.column("key", table=each.name).eq(each.key), join_type="LEFT")
+        read = read.join(each.name, on=exp.column("key", table=each.name).eq(each.key), join_type="LEFT", copy=False)
     if cells.words.dialect == "postgres":
-        read = read.offset(0)
-    return exp.select(*outer).from_(read.subquery("stepped")), joined
+        read = read.offset(0, copy=False)
+    return sql.select(*outer, of=sql.nested(read, "stepped")), joined
 
 
 def _coded(

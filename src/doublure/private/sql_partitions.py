@@ -151,27 +151,31 @@ class SqlPartitions(Partitions[Any]):
         """Return the counts of some tables, from one statement."""
         from sqlglot import exp
 
-        keys, joins = [], dict[str, Expr]()
+        axes = {id(axis): axis for table in tables for axis in table}
+        named = {key: f"a{number}" for number, key in enumerate(axes)}
+        found = exp.select(*(said[key].cell.as_(name) for key, name in named.items()), copy=False)
+        found = found.from_(self._table.name, copy=False)
+        for key in axes:
+            if (joined := said[key].joined) is not None:
+                found = found.join(joined[0], on=joined[1].copy(), copy=False)
+        if self._database.words.dialect == "postgres":  # a cell is computed once, for all tables
+            found = found.offset(0, copy=False)
+        names, keys = [f"k{number}" for number in range(len(tables))], []
         for table in tables:
-            place: Expr = sql.whole(0)
+            place: Expr = sql.cast(sql.whole(0), "bigint")
             for axis in table:
-                own = said[id(axis)]
-                place = place * sql.whole(axis.size) + own.cell
-                if own.joined is not None:
-                    joins[own.joined[0]] = own.joined[1]
-            keys.append(sql.cast(place, "bigint"))
-        names = [f"k{number}" for number in range(len(tables))]
-        placed = exp.select(*(key.as_(name) for key, name in zip(keys, names, strict=True))).from_(self._table.name)
-        for name, on in joins.items():
-            placed = placed.join(name, on=on.copy())
+                place = place * sql.whole(axis.size) + exp.column(named[id(axis)])
+            keys.append(place)
+        placed = exp.select(*(key.as_(name) for key, name in zip(keys, names, strict=True)), copy=False)
+        placed = placed.from_(sql.nested(found, "found"), copy=False)
         columns = [exp.column(name) for name in names]
         sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column.copy()]) for column in columns])
-        grouped = exp.select(*columns, exp.Count(this=exp.Star()).as_("n")).from_(placed.subquery("placed"))
+        grouped = sql.select(*columns, exp.Count(this=exp.Star()).as_("n"), of=sql.nested(placed, "placed"))
         grouped.set("group", exp.Group(grouping_sets=[sets]))
         which = sql.case(*((sql.no(sql.is_null(column)), sql.whole(at)) for at, column in enumerate(columns)))
         where = sql.call("COALESCE", *columns, sql.whole(0))
         rows = self._database.rows(
-            exp.select(which.as_("t"), where.as_("k"), exp.column("n")).from_(grouped.subquery("grouped"))
+            sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
         )
         counts = [np.zeros(math.prod(axis.size for axis in table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
@@ -212,8 +216,7 @@ class SqlPartitions(Partitions[Any]):
         if len(runs.starts) <= MOST_CASES:
             return _SaidAxis(_cases(runs, exp.Paren(this=pattern)))
         name = self._fresh("axis")
-        rows = [(code, int(cell)) for code, cell in enumerate(axis.cells)]
-        self._database.insert(name, f"code {self._bigint}, cell {self._bigint}", rows)
+        self._database.insert(name, {"code": [*range(len(axis.cells))], "cell": axis.cells.tolist()})
         return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(pattern)))
 
     def _of_runs(self, runs: _Runs, code: Expr, part: int) -> _SaidAxis:
@@ -224,13 +227,11 @@ class SqlPartitions(Partitions[Any]):
             return _SaidAxis(_cases(runs, code))
         values, name, cut = f"doublure_part_{part}", self._fresh("axis"), self._fresh("runs")
         if part not in self._distinct:
-            distinct = exp.select(exp.column(f"c{part}").as_("code")).from_(self._table.name).distinct()
+            distinct = sql.select(exp.column(f"c{part}").as_("code"), of=self._table.name).distinct()
             self._database.store(values, distinct)
             self._distinct.add(part)
-        rows = [
-            (int(start), at, int(cell)) for at, (start, cell) in enumerate(zip(runs.starts, runs.cells, strict=True))
-        ]
-        self._database.insert(cut, f"start {self._bigint}, place {self._bigint}, cell {self._bigint}", rows)
+        places = [*range(len(runs.starts))]
+        self._database.insert(cut, {"start": runs.starts.tolist(), "place": places, "cell": runs.cells.tolist()})
         self._database.store(name, _looked_up(values, cut))
         self._database.run(f"DROP TABLE {cut}")
         return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(code)))
@@ -238,10 +239,6 @@ class SqlPartitions(Partitions[Any]):
     def _fresh(self, what: str) -> str:
         self._axes += 1
         return f"doublure_{what}_{self._axes}"
-
-    @property
-    def _bigint(self) -> str:
-        return str(sql.cast(sql.nothing(), "bigint").to.sql(dialect=self._database.words.dialect))
 
 
 @dataclass(frozen=True)
@@ -282,27 +279,39 @@ def _looked_up(values: str, cut: str) -> Any:
     def column(name: str, of: str) -> Expr:
         return exp.column(name, table=of)
 
-    begun = exp.select(
-        exp.column("start").as_("code"), sql.whole(0).as_("sort"), exp.column("place").as_("place")
-    ).from_(cut)
-    asked = exp.select(
+    begun = sql.select(
+        exp.column("start").as_("code"), sql.whole(0).as_("sort"), exp.column("place").as_("place"), of=cut
+    )
+    asked = sql.select(
         sql.cast(exp.column("code"), "bigint").as_("code"), sql.whole(1).as_("sort"),
-        sql.cast(sql.nothing(), "bigint").as_("place"),
-    ).from_(values)  # fmt: skip
+        sql.cast(sql.nothing(), "bigint").as_("place"), of=values)  # fmt: skip
+    walked = _carried(begun, asked, order=("code", "sort"), value="place", kept=("code", "sort"))
+    return (
+        sql.select(column("code", "walked"), column("cell", cut), of=walked)
+        .join(cut, on=column("place", cut).eq(column("place", "walked")), copy=False)
+        .where(column("sort", "walked").eq(sql.whole(1)), copy=False)
+    )
+
+
+def _carried(begun: Any, asked: Any, *, order: tuple[str, ...], value: str, kept: tuple[str, ...]) -> Any:
+    """Return the rows of two selections in order, each with the largest value so far: an interval's own, or its row's.
+
+    Args:
+        begun: Rows at which intervals begin.
+        asked: Rows that fall in them, whose value is NULL.
+        order: The columns in whose order they stand.
+        value: The column of values, which ascend.
+        kept: The columns that are kept beside it.
+    """
+    from sqlglot import exp
+
     last = exp.Window(
-        this=exp.Max(this=exp.column("place")),
-        order=exp.Order(expressions=[exp.Ordered(this=exp.column(name)) for name in ("code", "sort")]),
+        this=exp.Max(this=exp.column(value)),
+        order=exp.Order(expressions=[exp.Ordered(this=exp.column(name)) for name in order]),
         spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
     )
-    walked = exp.select(exp.column("code"), exp.column("sort"), last.as_("place")).from_(
-        exp.union(begun, asked, distinct=False).subquery("both_kinds")
-    )
-    return (
-        exp.select(column("code", "walked"), column("cell", cut))
-        .from_(walked.subquery("walked"))
-        .join(cut, on=column("place", cut).eq(column("place", "walked")))
-        .where(column("sort", "walked").eq(sql.whole(1)))
-    )
+    every = sql.nested(exp.union(begun, asked, distinct=False, copy=False), "both_kinds")
+    return sql.nested(sql.select(*map(exp.column, kept), last.as_(value), of=every), "walked")
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
@@ -353,7 +362,7 @@ class SqlFactPartitions(Partitions[Any]):
         from sqlglot import exp
 
         gone = sql.case((sql.is_null(exp.column(f"n{self._cells.places[name]}")), sql.whole(1)))
-        rows = self._database.rows(exp.select(exp.Count(this=gone).as_("n")).from_(self._table))
+        rows = self._database.rows(sql.select(exp.Count(this=gone).as_("n"), of=self._table))
         return np.array([rows[0][0]], dtype=np.int64)
 
     def _labelled(self, query: Categories | Shares) -> list[tuple[str, int]]:
@@ -364,10 +373,9 @@ class SqlFactPartitions(Partitions[Any]):
         by_label = query.name in self._cells.labelled
         key = exp.column(f"l{place}" if by_label else f"n{place}")
         rows = self._database.rows(
-            exp.select(key, exp.Count(this=exp.Star()).as_("n"))
-            .from_(self._table)
-            .where(sql.no(sql.is_null(key)))
-            .group_by(key.copy())
+            sql.select(key, exp.Count(this=exp.Star()).as_("n"), of=self._table)
+            .where(sql.no(sql.is_null(key)), copy=False)
+            .group_by(key.copy(), copy=False)
         )
         names = None if by_label else [label(value) for value in query.column.domain]
         return sorted((str(found) if names is None else names[round(found)], int(count)) for found, count in rows)
@@ -377,39 +385,29 @@ class SqlFactPartitions(Partitions[Any]):
         from sqlglot import exp
 
         points, grid = query.grid.points.tolist(), "doublure_grid"
-        double, whole = (
-            sql.cast(sql.nothing(), kind).to.sql(dialect=self._database.words.dialect) for kind in ("double", "bigint")
-        )
-        rows = [(float(point), 2 * side, 2 * at + side) for at, point in enumerate(points) for side in (0, 1)]
-        self._database.insert(grid, f"place {double}, sort {whole}, cell {whole}", rows)
+        begun_at = [point for point in points for _ in range(2)]
+        sides = [2 * (at % 2) for at in range(len(begun_at))]
+        self._database.insert(grid, {"place": begun_at, "sort": sides, "cell": [*range(len(begun_at))]})
         number = exp.column(f"n{self._cells.places[query.name]}")
         inside = sql.call("LEAST", sql.call("GREATEST", number, sql.real(points[0])), sql.real(points[-1]))
         found = (
-            exp.select(inside.as_("place"), exp.Count(this=exp.Star()).as_("n"))
-            .from_(self._table)
-            .where(sql.no(sql.is_null(number)))
-            .group_by(inside.copy())
+            sql.select(inside.as_("place"), exp.Count(this=exp.Star()).as_("n"), of=self._table)
+            .where(sql.no(sql.is_null(number)), copy=False)
+            .group_by(inside.copy(), copy=False)
         )
-        begun = exp.select(exp.column("place"), exp.column("sort"), exp.column("cell"), sql.whole(0).as_("n")).from_(
-            grid
-        )
-        asked = exp.select(
+        begun = sql.select(exp.column("place"), exp.column("sort"), exp.column("cell"), sql.whole(0).as_("n"), of=grid)
+        asked = sql.select(
             exp.column("place"), sql.whole(1).as_("sort"), sql.cast(sql.nothing(), "bigint").as_("cell"),
-            exp.column("n"),
-        ).from_(found.subquery("found"))  # fmt: skip
-        last = exp.Window(
-            this=exp.Max(this=exp.column("cell")),
-            order=exp.Order(expressions=[exp.Ordered(this=exp.column(name)) for name in ("place", "sort")]),
-            spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
-        )
-        walked = exp.select(exp.column("sort"), exp.column("n"), last.as_("cell")).from_(
-            exp.union(begun, asked, distinct=False).subquery("both_kinds")
-        )
+            exp.column("n"), of=sql.nested(found, "found"))  # fmt: skip
+        walked = _carried(begun, asked, order=("place", "sort"), value="cell", kept=("sort", "n"))
         counted = (
-            exp.select(exp.column("cell"), sql.cast(exp.Sum(this=exp.column("n")), "bigint").as_("n"))
-            .from_(walked.subquery("walked"))
-            .where(exp.column("sort").eq(sql.whole(1)))
-            .group_by(exp.column("cell"))
+            sql.select(
+                exp.column("cell"),
+                sql.cast(exp.Sum(this=exp.column("n")), "bigint").as_("n"),
+                of=walked,
+            )
+            .where(exp.column("sort").eq(sql.whole(1)), copy=False)
+            .group_by(exp.column("cell"), copy=False)
         )
         counts = np.zeros(query.grid.cells, dtype=np.int64)
         for cell, count in self._database.rows(counted):
@@ -424,7 +422,8 @@ def rank_statement(table: str) -> Any:
     from sqlglot import exp
 
     first = sql.case((exp.column(RANK).eq(sql.whole(1)), sql.whole(1)))
-    return exp.select(
+    return sql.select(
         exp.Count(this=first).as_("units"),
         sql.call("COALESCE", exp.Max(this=exp.column(RANK)), sql.whole(0)).as_("most"),
-    ).from_(table)
+        of=table,
+    )

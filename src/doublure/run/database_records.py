@@ -85,9 +85,8 @@ class DatabaseRecords(RemoteSource):
         self._schema = schema
         self._database = database = connect(self._address)
         source = self._relation.source(database)
-        from sqlglot import exp
 
-        header = database.header(exp.select("*").from_(source))
+        header = database.header(sql.select("*", of=source))
         names = [name for name, _ in header]
         for name in schema.columns:
             if names.count(name) != 1:
@@ -141,7 +140,7 @@ class DatabaseRecords(RemoteSource):
         database, schema, cells = self._parts
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are counted in a database")
-        source = exp.to_table(CELLS) if self._materialised else cells.statement.subquery("cells")
+        source = exp.to_table(CELLS) if self._materialised else sql.nested(cells.statement, "cells")
         statement, joined = select_codes(encoder, cells, source, ranked=schema.unit.id is not None)
         send_lookups(database, joined)
         database.store(_CODES, statement)
@@ -210,11 +209,11 @@ class DatabaseRecords(RemoteSource):
                 this=exp.Paren(this=exp.Paren(this=mix) * sql.whole(_MULTIPLIER) + positive),
                 expression=sql.whole(_PRIME),
             )
-        inner = exp.select(mix.as_("mixed")).from_(_CODES)
+        inner = sql.select(mix.as_("mixed"), of=_CODES)
         square = exp.Mod(this=exp.Paren(this=exp.column("mixed") * exp.column("mixed")), expression=sql.whole(_PRIME))
         sums = [exp.Count(this=exp.Star()), exp.Sum(this=exp.column("mixed")), exp.Sum(this=square)]
         row = self._parts[0].rows(
-            exp.select(*(each.as_(f"sum{at}") for at, each in enumerate(sums))).from_(inner.subquery("mixes"))
+            sql.select(*(each.as_(f"sum{at}") for at, each in enumerate(sums)), of=sql.nested(inner, "mixes"))
         )[0]
         return hashlib.sha256(json.dumps([int(each or 0) for each in row]).encode()).hexdigest()
 

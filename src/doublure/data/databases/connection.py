@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -17,8 +17,6 @@ from doublure.schema.columns.sql_words import PostgresWords, SqlWords, StoredAs
 
 R = TypeVar("R")
 
-ROWS_AT_ONCE = 1000
-"""Public rows of one statement."""
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(
         ["tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
@@ -99,20 +97,23 @@ class Database(ABC):
         """
         self.run(f"CREATE TEMPORARY TABLE {name} AS {statement.sql(dialect=self.words.dialect)}")
 
-    def insert(self, name: str, columns: str, rows: Sequence[tuple[float | int | str, ...]]) -> None:
-        """Keep public rows as a temporary table.
+    def insert(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Keep public columns as a temporary table.
 
         Args:
             name: The table's name.
-            columns: Their names and types, in the engine's language.
-            rows: Public numbers and texts.
+            columns: Name -> its whole numbers, real numbers, or texts.
         """
-        from sqlglot import exp
+        kinds = {str: "text", float: "double", int: "bigint"}
+        types = (
+            f"{column} {sql.type_in(kinds[type(values[0])], self.words.dialect)}" for column, values in columns.items()
+        )
+        self.run(f"CREATE TEMPORARY TABLE {name} ({', '.join(types)})")
+        self.guarded(lambda: self._fill(name, columns))
 
-        self.run(f"CREATE TEMPORARY TABLE {name} ({columns})")
-        for first in range(0, len(rows), ROWS_AT_ONCE):
-            values = [exp.Tuple(expressions=[*map(_literal, row)]) for row in rows[first : first + ROWS_AT_ONCE]]
-            self.run(f"INSERT INTO {name} {exp.Values(expressions=values).sql(dialect=self.words.dialect)}")
+    @abstractmethod
+    def _fill(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Add rows to a table; raises what the driver raises."""
 
     def guarded(self, act: Callable[[], R]) -> R:
         """Return what a call of the driver returns.
@@ -167,6 +168,14 @@ class DuckDatabase(Database):
     def _run(self, text: str) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = self._connection.execute(text).fetchall()
         return found
+
+    @override
+    def _fill(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        import pyarrow as pa
+
+        self._connection.register("doublure_sent", pa.table({key: pa.array(own) for key, own in columns.items()}))
+        self._connection.execute(f"INSERT INTO {name} SELECT * FROM doublure_sent")
+        self._connection.unregister("doublure_sent")
 
     @override
     def _code(self, error: BaseException) -> str | None:
@@ -224,6 +233,12 @@ class PostgresDatabase(Database):
         return [] if cursor.description is None else cursor.fetchall()
 
     @override
+    def _fill(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as copied:
+            for row in zip(*columns.values(), strict=True):
+                copied.write_row(row)
+
+    @override
     def _code(self, error: BaseException) -> str | None:
         if not isinstance(error, self._errors):
             return None
@@ -235,12 +250,6 @@ _ENGINES: dict[str, tuple[str, type[DuckDatabase | PostgresDatabase]]] = {
     "duckdb": ("duckdb", DuckDatabase),
     "postgresql": ("psycopg", PostgresDatabase),
 }
-
-
-def _literal(value: float | int | str) -> Any:
-    if isinstance(value, str):
-        return sql.text(value)
-    return sql.whole(value) if isinstance(value, int) else sql.real(value)
 
 
 def stored_as(name: str) -> StoredAs:

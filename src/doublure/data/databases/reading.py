@@ -110,12 +110,12 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
     if unit is not None:
         read.append(_unit_of(schema, header[unit]).as_(UNIT))
         fitted.append(exp.column(UNIT).as_(UNIT))
-    inner = exp.select(*raw).from_(source)
-    middle = exp.select(*read).from_(_apart(inner, words).subquery(_RAW))
+    inner = sql.select(*raw, of=source)
+    middle = sql.select(*read, of=sql.nested(_apart(inner, words), _RAW))
     for each in words.lookups:
         on = exp.column("key", table=each.name).eq(each.key)
-        middle = middle.join(each.name, on=on, join_type="LEFT")
-    outer = exp.select(*fitted).from_(_apart(middle, words).subquery(_READ))
+        middle = middle.join(each.name, on=on, join_type="LEFT", copy=False)
+    outer = sql.select(*fitted, of=sql.nested(_apart(middle, words), _READ))
     return CellsInSql(
         words=words, places=places, statement=outer, stated=frozenset(stated), labelled=frozenset(labelled)
     )
@@ -134,13 +134,11 @@ def bounded(cells: CellsInSql, most: int) -> Any:
         order=exp.Order(expressions=[exp.Ordered(this=each.copy(), nulls_first=True) for each in order]),
     )
     named = sql.no(sql.is_null(exp.column(UNIT)))
-    ranked = (
-        exp.select(*kept, rank.as_(RANK)).from_(_apart(cells.statement, cells.words).subquery(_FITTED)).where(named)
+    ranked = sql.select(*kept, rank.as_(RANK), of=sql.nested(_apart(cells.statement, cells.words), _FITTED)).where(
+        named, copy=False
     )
-    return (
-        exp.select(*(each.copy() for each in kept), exp.column(RANK))
-        .from_(ranked.subquery("ranked_cells"))
-        .where(exp.column(RANK) <= sql.whole(most))
+    return sql.select(*(each.copy() for each in kept), exp.column(RANK), of=sql.nested(ranked, "ranked_cells")).where(
+        exp.column(RANK) <= sql.whole(most), copy=False
     )
 
 
@@ -159,17 +157,14 @@ def misfits(cells: CellsInSql, schema: Schema) -> Any:
         counts.append(exp.Count(this=exp.column(UNIT)))
         counts.append(exp.Count(this=exp.Distinct(expressions=[exp.column(UNIT)])))
     selected = [each.as_(f"count{place}") for place, each in enumerate(counts)]
-    return exp.select(*selected).from_(cells.statement.subquery(_FITTED))
+    return sql.select(*selected, of=sql.nested(cells.statement, _FITTED))
 
 
 def send_lookups(database: Database, lookups: Sequence[SqlLookup]) -> None:
     """Put the public values that a statement joins into the session."""
-    words = database.words
     for each in lookups:
-        texts = all(isinstance(key, str) for key in each.places)
-        kind = sql.cast(sql.nothing(), "text" if texts else "double").to.sql(dialect=words.dialect)
-        number = sql.cast(sql.nothing(), "double").to.sql(dialect=words.dialect)
-        database.insert(each.name, f"key {kind}, place {number}", list(each.places.items()))
+        columns = {"key": [*each.places], "place": [float(place) for place in each.places.values()]}
+        database.insert(each.name, columns)
 
 
 def _named(reading: SqlReading, place: int) -> Sequence[Expr]:
@@ -206,4 +201,4 @@ def _as_text(value: Expr) -> Expr:
 
 def _apart(statement: Any, words: SqlWords) -> Any:
     """Return a statement that PostgreSQL computes once, and does not write into each place that names a column."""
-    return statement.offset(0) if words.dialect == "postgres" else statement
+    return statement.offset(0, copy=False) if words.dialect == "postgres" else statement

@@ -85,10 +85,7 @@ def _from_text(column: Column, cell: SqlCell, words: SqlWords, *, days: bool) ->
     known = sql.case((known, sql.whole(1)), otherwise=sql.whole(0)).eq(sql.whole(1))
     since = sql.case((dated, sql.real(0)), otherwise=clock)
     number = _days(year, month, day) * sql.real(86_400) + since
-    if days:
-        number = sql.floor(number / sql.real(86_400))
-    else:
-        number = _on_the_clock(column, said, number, timed, words)
+    number = sql.floor(number / sql.real(86_400)) if days else _on_the_clock(column, said, number, timed, words)
     number = sql.case((gone, sql.nothing()), (known, number))
     number = without_codes(number, _coded(column))
     return SqlReading(number, words_misfit(cell, gone, known), state_of(column, cell, words))

@@ -183,6 +183,18 @@ def among(value: Expr, literals: Iterable[Expr]) -> Expr:
     return value.copy().isin(*found) if found else never()
 
 
+def select(*columns: Expr, of: Expr) -> Expr:
+    """Return a selection from a table or a nested selection, which it takes over."""
+    from sqlglot import exp
+
+    return exp.select(*columns, copy=False).from_(of, copy=False)
+
+
+def nested(statement: Expr, name: str) -> Expr:
+    """Return a selection as what another selects from."""
+    return statement.subquery(name, copy=False)
+
+
 def call(name: str, *given: Expr) -> Expr:
     """Return a function of this name in every engine."""
     from sqlglot import exp
@@ -195,6 +207,13 @@ def cast(value: Expr, kind: str) -> Expr:
     from sqlglot import exp
 
     return exp.Cast(this=value.copy(), to=exp.DataType.build(kind))
+
+
+def type_in(kind: str, dialect: str) -> str:
+    """Return an engine's name of a type, of sqlglot's word for it."""
+    from sqlglot import exp
+
+    return str(exp.DataType.build(kind).sql(dialect=dialect))
 
 
 def joined(*texts: Expr) -> Expr:
