@@ -65,14 +65,19 @@ WRONG: dict[str, list[Any]] = {
 """Cells that do not fit, or fit in an odd way."""
 
 
-def schema(*, unit: str = "none", most: int = 1, misfit: str = "coerce", **replaced: str) -> db.Schema:
-    """Return the schema, in which lines of columns are replaced."""
+def text(*, unit: str = "none", most: int = 1, misfit: str = "coerce", **replaced: str) -> str:
+    """Return the schema as text, in which lines of columns are replaced."""
     lines = TEXT.replace("UNIT", unit).replace("MOST", str(most)).replace("MISFIT", misfit).splitlines()
     lines = [line.replace(", max_records: 1", "") if unit == "none" else line for line in lines]
     for name, line in replaced.items():
         at = next(at for at, each in enumerate(lines) if each.startswith(f"  {name}:"))
         lines[at] = f"  {name}: {line}"
-    return db.Schema.parse("\n".join(lines))
+    return "\n".join(lines)
+
+
+def schema(**more: Any) -> db.Schema:
+    """Return the schema of :func:`text`."""
+    return db.Schema.parse(text(**more))
 
 
 def records(rows: int, *, seed: int = 1, wrong: float = 0.0, people: int | None = None) -> list[tuple[Any, ...]]:

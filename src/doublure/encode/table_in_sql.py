@@ -80,11 +80,11 @@ def _coded(
     (lower, upper), unit, domain = own.column.known_grid, own.column.unit, own.domain
     there = sql.call("COALESCE", number, sql.real(lower))
     inside = sql.call("LEAST", sql.call("GREATEST", there, sql.real(lower)), sql.real(upper))
-    if unit:
-        first = round(lower / domain.unit)
-        return (inside - sql.real(lower)) / sql.real(unit), sql.rounded(steps) + sql.real(first)
-    code = sql.call("GREATEST", sql.rounded(steps), sql.real(domain.first))
-    return inside / sql.real(domain.unit), sql.call("LEAST", code, sql.real(domain.last))
+    if unit:  # bounds of 2^53 and more hold numbers between two codes
+        inside, code = (inside - sql.real(lower)) / sql.real(unit), sql.rounded(steps) + sql.real(round(lower / unit))
+    else:
+        inside, code = inside / sql.real(domain.unit), sql.rounded(steps)
+    return inside, sql.call("LEAST", sql.call("GREATEST", code, sql.real(domain.first)), sql.real(domain.last))
 
 
 def _with_holes(own: RowEncoding, part: int, code: Expr) -> Expr:

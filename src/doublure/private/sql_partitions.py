@@ -37,7 +37,7 @@ from doublure.private.queries.query import Answer, Sensitivity, require_everyone
 from doublure.private.remote import PartitionFacts
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import MOST_CASES, Expr
-from doublure.schema.scalars import label
+from doublure.schema.scalars import EXACT, label
 
 if TYPE_CHECKING:
     from doublure.data.databases.connection import Database
@@ -262,10 +262,12 @@ def _cases(runs: _Runs, code: Expr) -> Expr:
 
 
 def _lattice(axis: Lattices, code: Expr) -> Expr:
-    """Return the class of a whole number: the first of the nested steps that divides it."""
+    """Return the class of a whole number: the first of the nested steps that divides it; beyond 2^53 that of zero."""
     from sqlglot import exp
 
     cases = [] if axis.mark is None else [(code.copy() >= sql.real(axis.mark), sql.whole(len(axis.steps)))]
+    beyond = sql.either(code.copy() > sql.whole(EXACT), code.copy() < sql.whole(-EXACT))
+    cases.append((beyond, sql.whole(0)))
     for at, step in enumerate(axis.steps.tolist()):
         rest = exp.Mod(this=code.copy(), expression=sql.whole(int(step)))
         cases.append((exp.Paren(this=rest).eq(sql.whole(0)), sql.whole(at)))
