@@ -158,24 +158,23 @@ def few(schema_text: str) -> str:
 
 
 def learned_schema(**more: Any) -> db.Schema:
-    return db.Schema.parse(
-        few(worlds.text(**more, **LEARNED)).replace("units: 400", "units: {learn: 1.0, magnitude: 200}")
-    )
+    text = few(worlds.text(**more, **LEARNED))
+    return db.Schema.parse(text.replace("units: 400", "units: {learn: 1.0, magnitude: 200}"))
 
 
 def first_records(rows: list[Any], table: Any, schema: db.Schema, most: int) -> list[Any]:
     """Return the first records of each unit in the order of their canonical numbers, missing first, then labels."""
     wide = db.Schema.parse(schema.to_yaml().replace(f"max_records: {most}", "max_records: 1000"))
     loaded = open_data(table, "table", wide.written).load(wide)
-    keys = []
+    numbers, labels = [], []
     for name, column in schema.columns.items():
-        if column.modelled and column.learnable("values") and not column.domain:
-            keys += [loaded.frame[name].astype(object).fillna("").astype(str), loaded.frame[name].notna()]
+        cells = loaded.frame.get(name)
+        if column.modelled and column.listed and not column.domain:
+            numbers.append(cells.notna().to_numpy(dtype=float))
+            labels.append(cells.astype(object).where(cells.notna(), "").to_list())
         elif column.modelled:
-            numbers = column.numbers_of(loaded.frame[name])
-            keys.append(np.where(np.isnan(numbers), -np.inf, numbers))
-    labels = [key for key in keys if getattr(key, "dtype", None) == object or str(getattr(key, "dtype", "")) == "str"]
-    numbers = [np.asarray(key, dtype=float) for key in keys if not any(key is each for each in labels)]
+            found = column.numbers_of(cells)
+            numbers.append(np.where(np.isnan(found), -np.inf, found))
     order = sorted(range(len(rows)), key=lambda at: (*(key[at] for key in numbers), *(key[at] for key in labels)))
     kept, seen = set(), dict[int, int]()
     for at in order:

@@ -215,7 +215,7 @@ def test_the_password_of_the_environment_is_used_and_written_nowhere(tmp_path, p
     assert postgres.password not in str(error)
     monkeypatch.setenv("PGPASSWORD", postgres.password)
     db.fit(postgres.url(), plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="small")
-    db.release(db.load(tmp_path / "run"), tmp_path / "bundle")
+    db.release(db.load(tmp_path / "run"), tmp_path / "bundle", n=40, seed=1)
     for folder in ("run", "bundle"):
         for path in (tmp_path / folder).rglob("*"):
             if path.is_file():

@@ -280,9 +280,7 @@ def _of_a_database(run: Mapping[str, Any]) -> list[str]:
     if not isinstance(found, Mapping):
         return []
     rows = f"table or view {printable(str(found['table']))}" if "table" in found else "a query of one table"
-    return [
-        f"The claim is about rows of {rows} in a database; how a view made them from other records is not its part."
-    ]
+    return [f"The claim is about rows of {rows} in a database, not about records that a view made them from."]
 
 
 __all__ = ["check_executed", "check_payment", "dictionary", "make_card", "refuse_taken", "release", "verify"]
