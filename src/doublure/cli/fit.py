@@ -14,8 +14,10 @@ from doublure.cli.options import (
     Device,
     Epsilon,
     FitThreads,
+    InDatabase,
     Json,
     Method,
+    OfRows,
     Seed,
     Settings,
     settings,
@@ -58,10 +60,8 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(help="In a database, the table or view whose rows are the records.")
-    ] = None,
-    query: Annotated[str | None, typer.Option(help="Or a query of rows; see docs/sources.md.")] = None,
+    table: InDatabase = None,
+    query: OfRows = None,
     again: Again = False,
     as_json: Json = False,
     config: Config = None,

@@ -18,7 +18,7 @@ from typing_extensions import override
 from doublure.data.databases.address import is_database, read_address
 from doublure.data.databases.connection import Database, connect
 from doublure.data.databases.reading import CELLS, CellsInSql, bounded, misfits, read_cells, send_lookups
-from doublure.data.databases.relation import Relation, relation_of
+from doublure.data.databases.relation import Relation, refuse_elsewhere, relation_of
 from doublure.data.records import refuse_repeated
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
@@ -229,10 +229,7 @@ def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, 
             that is no database.
     """
     if not is_database(data):
-        for name, given in (("table", table), ("query", query)):
-            if given is not None:
-                remedy = "leave it out, or give the URL of a database"
-                raise SettingError("is for a database", field=name, remedy=remedy)
+        refuse_elsewhere(table, query)
         return data
     if engine != "local":
         raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")

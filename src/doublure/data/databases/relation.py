@@ -157,6 +157,17 @@ def relation_of(table: str | None, query: str | None) -> Relation:
     return NamedRelation(table=table)
 
 
+def refuse_elsewhere(table: str | None, query: str | None) -> None:
+    """Refuse a table or a query with data that is in no database.
+
+    Raises:
+        SettingError: Naming which.
+    """
+    for name, given in (("table", table), ("query", query)):
+        if given is not None:
+            raise SettingError("is for a database", field=name, remedy="leave it out, or give the URL of a database")
+
+
 def _word(node: Any) -> str:
     """Return what a word is called in SQL; a name of the owner's own is not shown."""
     key = str(getattr(node, "key", "")).upper()
