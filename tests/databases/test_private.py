@@ -16,7 +16,7 @@ from planting import plant
 
 import doublure as db
 from doublure.data.databases import reading
-from doublure.data.databases.connection import Database, DuckDatabase
+from doublure.data.databases.connection import DatabaseSession, DuckDatabase
 from doublure.data.databases.relation import NamedRelation
 from doublure.encode.table_values import TableValues
 from doublure.errors import NotAsPriced, SettingError
@@ -157,12 +157,12 @@ def statements(monkeypatch, ledger) -> list[tuple[str, bool]]:
     said: list[tuple[str, bool]] = []
     run, head = DuckDatabase._run, DuckDatabase.header
 
-    def note(database: Database, text: str) -> object:
+    def note(database: DatabaseSession, text: str) -> object:
         if re.search(r'"?people"?', text):
             said.append((text, bool(db.Ledger.open(ledger.path).entries[1:])))
         return run(database, text)
 
-    def header(database: Database, statement: object) -> object:
+    def header(database: DatabaseSession, statement: object) -> object:
         assert not said
         return head(database, statement)
 
@@ -200,7 +200,7 @@ def test_no_row_leaves_the_database(tmp_path, monkeypatch):
     url = worlds.duck_file(tmp_path / "f.db", worlds.records(60, people=30))
     run, given = DuckDatabase._run, list[object]()
 
-    def note(database: Database, text: str) -> list[tuple[object, ...]]:
+    def note(database: DatabaseSession, text: str) -> list[tuple[object, ...]]:
         rows = run(database, text)
         if not text.startswith(("CREATE", "INSERT", "DROP", "SET", "BEGIN")):
             given.extend(cell for row in rows for cell in row)

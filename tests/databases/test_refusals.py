@@ -14,7 +14,7 @@ import worlds
 
 import doublure as db
 from doublure.data.databases.address import read_address
-from doublure.data.databases.relation import read_query, relation_of
+from doublure.data.databases.relation import choose_relation, read_query
 from doublure.errors import DataError, DoublureError, SchemaError, SettingError
 from doublure.run.database_records import DatabaseRecords, place_in_database
 
@@ -41,7 +41,7 @@ def refusal(act, kind=DoublureError):
 
 
 def checked(path, schema, table="people"):
-    records = DatabaseRecords(f"duckdb:///{path}", relation_of(table, None))
+    records = DatabaseRecords(f"duckdb:///{path}", choose_relation(table, None))
     try:
         records.check(schema)
         records.read()
@@ -109,7 +109,7 @@ def test_a_query_of_rows_is_counted(tmp_path):
     rows = worlds.records(50)
     url = worlds.duck_file(tmp_path / "f.db", rows)
     query = "SELECT greatest(age, 18) AS age, CASE WHEN job = 'clown' THEN 'cook' ELSE job END AS job FROM people p"
-    records = DatabaseRecords(url, relation_of(None, f"{query} WHERE p.age BETWEEN 20 AND 80"))
+    records = DatabaseRecords(url, choose_relation(None, f"{query} WHERE p.age BETWEEN 20 AND 80"))
     records.check(db.Schema.parse(SMALL))
     records.read()
     assert records._units == sum(20 <= row[1] <= 80 for row in rows)
@@ -194,7 +194,7 @@ def test_a_message_of_the_driver_is_never_shown(tmp_path, postgres, monkeypatch)
     with postgres.connect() as connection:
         connection.execute("CREATE TABLE quoted AS SELECT 'astronaut' AS age, 'cook' AS job")
     monkeypatch.setenv("PGPASSWORD", postgres.password)
-    records = DatabaseRecords(postgres.url(), relation_of(None, "SELECT CAST(age AS int) AS age, job FROM quoted"))
+    records = DatabaseRecords(postgres.url(), choose_relation(None, "SELECT CAST(age AS int) AS age, job FROM quoted"))
     records.check(db.Schema.parse(SMALL))
     error = refusal(records.read, DataError)
     records.close()

@@ -15,7 +15,8 @@ from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
-    from doublure.data.opening import Given
+    import pandas as pd
+
     from doublure.drafting.check import Check
     from doublure.drafting.draft import Draft
 
@@ -126,7 +127,7 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
-def looked_at(data: str | None, table: str | None, query: str | None) -> Given | None:
+def looked_at(data: str | None, table: str | None, query: str | None) -> Path | pd.DataFrame | None:
     """Return the data whose header is looked at: a path, or the header of a table in a database."""
     from doublure.data.databases.address import is_database
     from doublure.data.databases.relation import refuse_elsewhere
@@ -144,7 +145,7 @@ def interactive() -> bool:
     return sys.stdout.isatty()
 
 
-def _asked(data: Given | None, made: Draft) -> Draft:
+def _asked(data: Path | pd.DataFrame | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
     from doublure.drafting.asking import FactDialogue, ask_for_facts
     from doublure.drafting.draft import redrafted

@@ -12,6 +12,7 @@ from doublure.encode.numeric import IntegerEncoding
 from doublure.errors import DataError
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import Expr, SqlLookup, SqlWords
+from doublure.schema.scalars import label as text_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def select_codes(
 
     inner, outer, begun = [], [], len(cells.words.lookups)
     for part, name in enumerate(encoder.columns):
-        own, place = encoder.encoding_of(name), cells.places[name]
+        own, place = encoder.encoding(name), cells.places[name]
         number = exp.column(f"n{place}")
         state = exp.column(f"s{place}") if name in cells.stated else sql.whole(0)
         label = exp.column(f"l{place}") if name in cells.labelled else None
@@ -71,7 +72,7 @@ def _coded(
     steps = exp.column(f"q{part}")
     if isinstance(own, ListedEncoding):
         if label is not None:
-            number = words.place_of(label, {named: place for place, named in enumerate(own.column.labels)})
+            number = words.look_up(label, {text_label(value): place for place, value in enumerate(own.column.domain)})
         fallback = _fallback(own.column)
         return number, sql.case((sql.is_null(steps), sql.real(fallback)), otherwise=steps)
     if not isinstance(own, IntegerEncoding):

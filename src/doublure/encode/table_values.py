@@ -48,7 +48,7 @@ class TableValues(TableEncoder):
         self.width = len(self.domains)
         self.body_shape = (self.width,)
 
-    def encoding_of(self, name: str) -> RowEncoding:
+    def encoding(self, name: str) -> RowEncoding:
         """Return the two-way mapping of a column that has a part."""
         return self._encodings[name]
 

@@ -40,7 +40,7 @@ from doublure.schema.columns.sql_words import MOST_CASES, Expr
 from doublure.schema.scalars import EXACT, label
 
 if TYPE_CHECKING:
-    from doublure.data.databases.connection import Database
+    from doublure.data.databases.connection import DatabaseSession
     from doublure.data.databases.reading import CellsInSql
     from doublure.private.queries.query import Query
 
@@ -84,7 +84,7 @@ class _OnePart:
 
 
 @dataclass(frozen=True)
-class _Runs:
+class _CodeRuns:
     """Whole numbers cut into runs, each of which has one cell.
 
     Attributes:
@@ -96,7 +96,7 @@ class _Runs:
     cells: IntArray
 
     @classmethod
-    def of(cls, starts: IntArray, cells: IntArray) -> _Runs:
+    def of(cls, starts: IntArray, cells: IntArray) -> _CodeRuns:
         """Return runs in which adjacent ones have different cells."""
         kept = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1))
         begun = starts[kept].astype(np.int64)
@@ -113,7 +113,7 @@ class SqlPartitions(Partitions[Any]):
         check: Called before each statement; may raise to stop.
     """
 
-    def __init__(self, database: Database, table: CodeTable, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, database: DatabaseSession, table: CodeTable, check: Callable[[], None] = lambda: None) -> None:
         self._database = database
         self._table = table
         self._check = check
@@ -125,7 +125,8 @@ class SqlPartitions(Partitions[Any]):
         require_partitionable(query)
         if not isinstance(query, (Counts, CompositeQuery)):
             raise SettingError(_NOT_COUNTED, field=type(query).__name__, remedy="plan with statistics")
-        query.refuse_unfit(PartitionFacts(len(self._table.domains), self._table.most_records))
+        facts: Any = PartitionFacts(len(self._table.domains), self._table.most_records)
+        query.refuse_unfit(facts)
 
     @override
     def answers(self, query: Query[Any], *, sample_rate: float) -> Iterator[Answer]:
@@ -198,9 +199,9 @@ class SqlPartitions(Partitions[Any]):
             shift = int(first - cells[0])
             if np.array_equal(codes - shift, cells):
                 return _SaidAxis(code - sql.whole(shift) if shift else code)
-            return self._of_runs(_Runs.of(codes, cells), code, part)
+            return self._of_runs(_CodeRuns.of(codes, cells), code, part)
         if isinstance(axis, Intervals):
-            return self._of_runs(_Runs.of(np.ceil(axis.starts).astype(np.int64), axis.cells), code, part)
+            return self._of_runs(_CodeRuns.of(np.ceil(axis.starts).astype(np.int64), axis.cells), code, part)
         if isinstance(axis, Lattices):
             return _SaidAxis(_lattice(axis, code))
         raise SettingError(_NOT_COUNTED, field=type(axis).__name__, remedy="plan with statistics")
@@ -212,14 +213,14 @@ class SqlPartitions(Partitions[Any]):
         for place, (part, mark) in enumerate(zip(axis.parts, axis.marks, strict=True)):
             reached = exp.column(f"c{part}", table=self._table.name) >= sql.real(mark)
             pattern = pattern + sql.case((reached, sql.whole(1 << place)), otherwise=sql.whole(0))
-        runs = _Runs.of(np.arange(len(axis.cells)), axis.cells)
+        runs = _CodeRuns.of(np.arange(len(axis.cells)), axis.cells)
         if len(runs.starts) <= MOST_CASES:
             return _SaidAxis(_cases(runs, exp.Paren(this=pattern)))
         name = self._fresh("axis")
         self._database.insert(name, {"code": [*range(len(axis.cells))], "cell": axis.cells.tolist()})
         return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(pattern)))
 
-    def _of_runs(self, runs: _Runs, code: Expr, part: int) -> _SaidAxis:
+    def _of_runs(self, runs: _CodeRuns, code: Expr, part: int) -> _SaidAxis:
         """Return an axis of runs: a few cases, or a table of the cell of each distinct code."""
         from sqlglot import exp
 
@@ -254,7 +255,7 @@ class _SaidAxis:
     joined: tuple[str, Expr] | None = None
 
 
-def _cases(runs: _Runs, code: Expr) -> Expr:
+def _cases(runs: _CodeRuns, code: Expr) -> Expr:
     pairs = zip(runs.starts[1:].tolist(), runs.cells[:-1].tolist(), strict=True)
     cases = [(code.copy() < sql.whole(end), sql.whole(cell)) for end, cell in pairs]
     last = sql.whole(int(runs.cells[-1]))
@@ -330,7 +331,9 @@ class SqlFactPartitions(Partitions[Any]):
         most_records: Largest number of records of a unit. Private.
     """
 
-    def __init__(self, database: Database, table: str, cells: CellsInSql, n_units: int, most_records: int) -> None:
+    def __init__(
+        self, database: DatabaseSession, table: str, cells: CellsInSql, n_units: int, most_records: int
+    ) -> None:
         self._database = database
         self._table = table
         self._cells = cells

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from doublure.data.databases.address import is_database, read_address
-from doublure.data.databases.connection import Database, connect
+from doublure.data.databases.connection import DatabaseSession, connect
 from doublure.data.databases.reading import CELLS, CellsInSql, bounded, misfits, read_cells, send_lookups
-from doublure.data.databases.relation import Relation, refuse_elsewhere, relation_of
+from doublure.data.databases.relation import SourceRelation, choose_relation, refuse_elsewhere
 from doublure.data.records import refuse_repeated
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
@@ -51,11 +51,11 @@ class DatabaseRecords(RemoteSource):
         at_least: Fewer records than this are refused.
     """
 
-    def __init__(self, url: str, relation: Relation, *, at_least: int = 2) -> None:
+    def __init__(self, url: str, relation: SourceRelation, *, at_least: int = 2) -> None:
         self._address = read_address(url)
         self._relation = relation
         self._at_least = at_least
-        self._database: Database | None = None
+        self._database: DatabaseSession | None = None
         self._schema: Schema | None = None
         self._cells: CellsInSql | None = None
         self._materialised = False
@@ -169,7 +169,7 @@ class DatabaseRecords(RemoteSource):
             self._database = None
 
     @property
-    def _parts(self) -> tuple[Database, Schema, CellsInSql]:
+    def _parts(self) -> tuple[DatabaseSession, Schema, CellsInSql]:
         if self._database is None or self._schema is None or self._cells is None:
             raise TypeError("nothing was checked")
         return self._database, self._schema, self._cells
@@ -233,7 +233,7 @@ def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, 
         return data
     if engine != "local":
         raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")
-    return DatabaseRecords(data, relation_of(table, query), at_least=plan.fewest_records)
+    return DatabaseRecords(data, choose_relation(table, query), at_least=plan.fewest_records)
 
 
 def _all(names: list[str]) -> str:

@@ -61,7 +61,7 @@ class DatabaseAddress:
             return False
 
 
-def scheme_of(source: object) -> str | None:
+def url_scheme(source: object) -> str | None:
     """Return the scheme of a URL, in small letters; None of anything else."""
     found = _SCHEME.match(source) if isinstance(source, str) else None
     return None if found is None else _NAMES.get(found[1].lower(), found[1].lower())
@@ -69,7 +69,7 @@ def scheme_of(source: object) -> str | None:
 
 def is_database(source: object) -> bool:
     """Return whether a source is the URL of a database, connected to or not."""
-    return scheme_of(source) in (*RUN, *COMPILED)
+    return url_scheme(source) in (*RUN, *COMPILED)
 
 
 def read_address(url: str) -> DatabaseAddress:
@@ -79,7 +79,7 @@ def read_address(url: str) -> DatabaseAddress:
         SettingError: It has a password, a part that is not read, or an engine that is not connected to; it is not
             shown.
     """
-    engine = scheme_of(url)
+    engine = url_scheme(url)
     if engine in COMPILED:
         raise SettingError(
             f"{engine} is not connected to: its SQL is compiled, and was never run",

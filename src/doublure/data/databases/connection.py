@@ -31,7 +31,7 @@ _KINDS: dict[str, StoredAs] = {
 }  # fmt: skip
 
 
-class Database(ABC):
+class DatabaseSession(ABC):
     """A connection in one transaction, which is rolled back in the end.
 
     Attributes:
@@ -134,7 +134,7 @@ class Database(ABC):
         return f"{type(self).__name__}(private)"
 
 
-class DuckDatabase(Database):
+class DuckDatabase(DatabaseSession):
     """A file of DuckDB, opened for reading."""
 
     engine: ClassVar[str] = "duckdb"
@@ -182,7 +182,7 @@ class DuckDatabase(Database):
         return type(error).__name__ if isinstance(error, self._errors) else None
 
 
-class PostgresDatabase(Database):
+class PostgresDatabase(DatabaseSession):
     """A database of a PostgreSQL server."""
 
     engine: ClassVar[str] = "postgresql"
@@ -263,7 +263,7 @@ def stored_as(name: str) -> StoredAs:
     return "other" if bare.endswith("]") else _KINDS.get(bare.partition("(")[0], "other")
 
 
-def connect(address: DatabaseAddress) -> Database:
+def connect(address: DatabaseAddress) -> DatabaseSession:
     """Return a connection; no table is looked at.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The header of a table in a database, as a table of no rows: what a draft and a check look at."""
+"""The header of a table in a database, as a frame of no rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from doublure.data.databases.address import read_address
 from doublure.data.databases.connection import connect
-from doublure.data.databases.relation import relation_of
+from doublure.data.databases.relation import choose_relation
 from doublure.schema.columns import sql_words as sql
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def empty_table(url: str, table: str | None, query: str | None = None) -> pd.Dat
     }  # fmt: skip
     database = connect(read_address(url))
     try:
-        header = database.header(sql.select("*", of=relation_of(table, query).source(database)))
+        header = database.header(sql.select("*", of=choose_relation(table, query).source(database)))
     finally:
         database.close()
     empty = pa.schema([(name, types.get(kind, pa.string())) for name, kind in header]).empty_table()

@@ -32,7 +32,7 @@ from doublure.schema.columns.sql_words import (
 )
 
 if TYPE_CHECKING:
-    from doublure.data.databases.connection import Database
+    from doublure.data.databases.connection import DatabaseSession
     from doublure.schema import Schema
 
 UNIT, RANK = "unit", "ranked"
@@ -90,7 +90,9 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
     for name, own in asked.items():
         value = exp.column(name, quoted=True)
         raw.append((words.stripped(value) if name == unit or header[name] == "text" else value).as_(own))
-    read, fitted, stated, labelled = [], [], set(), set()
+    stated, labelled = set(), set()
+    read: list[Expr] = []
+    fitted: list[Expr] = []
     for name, column in columns.items():
         place, kind = places[name], header[name]
         spelt = column.spelling(schema.cell_form.marks)
@@ -103,12 +105,12 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
             message, _, remedy = str(refused).partition("; ")
             raise DataError(message, field=name, remedy=remedy) from None
         read += _named(found, place)
-        own = column.fitted_in_sql(_columns_of(found, place), schema.misfit)
-        fitted += _named(own, place)
+        fits = column.fitted_in_sql(_selected(found, place), schema.misfit)
+        fitted += _named(fits, place)
         stated |= {name} if found.state is not None else set()
         labelled |= {name} if found.label is not None else set()
     if unit is not None:
-        read.append(_unit_of(schema, header[unit]).as_(UNIT))
+        read.append(_read_unit(schema, header[unit]).as_(UNIT))
         fitted.append(exp.column(UNIT).as_(UNIT))
     inner = sql.select(*raw, of=source)
     middle = sql.select(*read, of=sql.nested(_apart(inner, words), _RAW))
@@ -160,7 +162,7 @@ def misfits(cells: CellsInSql, schema: Schema) -> Any:
     return sql.select(*selected, of=sql.nested(cells.statement, _FITTED))
 
 
-def send_lookups(database: Database, lookups: Sequence[SqlLookup]) -> None:
+def send_lookups(database: DatabaseSession, lookups: Sequence[SqlLookup]) -> None:
     """Put the public values that a statement joins into the session."""
     for each in lookups:
         columns = {"key": [*each.places], "place": [float(place) for place in each.places.values()]}
@@ -173,7 +175,7 @@ def _named(reading: SqlReading, place: int) -> Sequence[Expr]:
     return found + ([] if reading.label is None else [reading.label.as_(f"l{place}")])
 
 
-def _columns_of(reading: SqlReading, place: int) -> SqlReading:
+def _selected(reading: SqlReading, place: int) -> SqlReading:
     from sqlglot import exp
 
     return SqlReading(
@@ -184,7 +186,7 @@ def _columns_of(reading: SqlReading, place: int) -> SqlReading:
     )
 
 
-def _unit_of(schema: Schema, kind: StoredAs) -> Expr:
+def _read_unit(schema: Schema, kind: StoredAs) -> Expr:
     from sqlglot import exp
 
     name, said = str(schema.unit.id), exp.column(_UNIT)

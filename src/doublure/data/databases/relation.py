@@ -1,8 +1,8 @@
-"""What is read of a database: a table or view by its name, or a query whose rows are each made of one row.
+"""The rows that are read of a database: a table, a view, or a query of one table.
 
-A query is parsed, and every word of it has to be on a list: an expression or a filter looks at one row of one table.
-What looks at several (a limit, a window, an aggregate, DISTINCT, a join, a nested query), or is drawn at random, would
-let one record decide about another; the owner who wants it makes a view, whose rows are then what is protected.
+A query is parsed, and every word of it has to be on a list: an expression or a filter looks at one row. A word that
+looks at several (a limit, a window, an aggregate, DISTINCT, a join, a nested query), or is drawn at random, would let
+one record decide about another; the owner who wants it makes a view, whose rows are then what is protected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing_extensions import override
 from doublure.errors import SettingError, printable
 
 if TYPE_CHECKING:
-    from doublure.data.databases.connection import Database
+    from doublure.data.databases.connection import DatabaseSession
 
 _ROW_WISE = (
     "Select From Where Column Identifier Star Alias TableAlias Table Literal Boolean Null Paren Neg Not And Or Xor Is "
@@ -30,7 +30,7 @@ _ROW_WISE = (
 _VIEW = "make a view of it, and give its name as the table"
 
 
-class Relation(ABC):
+class SourceRelation(ABC):
     """Rows of a database."""
 
     @property
@@ -44,7 +44,7 @@ class Relation(ABC):
         """The public facts of it."""
 
     @abstractmethod
-    def source(self, database: Database) -> Any:
+    def source(self, database: DatabaseSession) -> Any:
         """Return what a statement selects from.
 
         Raises:
@@ -53,7 +53,7 @@ class Relation(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedRelation(Relation):
+class NamedRelation(SourceRelation):
     """A table or view.
 
     Attributes:
@@ -73,7 +73,7 @@ class NamedRelation(Relation):
         return {"table": self.table}
 
     @override
-    def source(self, database: Database) -> Any:
+    def source(self, database: DatabaseSession) -> Any:
         from sqlglot import exp
 
         parts = self.table.split(".")
@@ -84,7 +84,7 @@ class NamedRelation(Relation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueriedRelation(Relation):
+class QueriedRelation(SourceRelation):
     """A query of rows.
 
     Attributes:
@@ -104,7 +104,7 @@ class QueriedRelation(Relation):
         return {"query": self.query}
 
     @override
-    def source(self, database: Database) -> Any:
+    def source(self, database: DatabaseSession) -> Any:
         return read_query(self.query, database.words.dialect).subquery("given")
 
 
@@ -142,7 +142,7 @@ def read_query(query: str, dialect: str) -> Any:
     return found
 
 
-def relation_of(table: str | None, query: str | None) -> Relation:
+def choose_relation(table: str | None, query: str | None) -> SourceRelation:
     """Return what is read.
 
     Raises:

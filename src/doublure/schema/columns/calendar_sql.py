@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doublure.schema.columns import sql_words as sql
-from doublure.schema.columns.number_sql import NOT_A_NUMBER, state_of, without_codes, words_misfit
+from doublure.schema.columns.calendar_cells import NOT_A_TIME
+from doublure.schema.columns.number_sql import missing_state, without_codes, words_misfit
 from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords, unread
 
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Column
 
-NOT_A_TIME = ("NaT", *NOT_A_NUMBER)
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = "[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?([.,][0-9]+)?"
 _OFFSET = "[+-][0-9]{2}:?([0-9]{2})?"
@@ -30,7 +30,7 @@ def moment_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
     if cell.kind == "text":
         return _from_text(column, cell, words, days=days)
     if cell.kind not in ("day", "moment", *(() if days else ("zoned",))):
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     seconds = words.second(cell.value)
     if cell.kind == "zoned" and (zone := column.zone or "UTC") != "UTC":
         seconds = words.local(seconds, zone)
@@ -45,16 +45,16 @@ def month_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading:
     """
     if cell.kind == "text":
         said = cell.value
-        gone = sql.among(said, map(sql.text, (*column.missing_tokens, *NOT_A_TIME)))
+        gone = sql.among(said, map(sql.text, (*column.missing_tokens, *sorted(NOT_A_TIME))))
         form = words.matches(said, _MONTH)
         year, month = (words.digits(words.piece(said, *place)) for place in ((1, 4), (6, 2)))
         there = sql.case((form, sql.both(year >= sql.real(1), month.between(sql.real(1), sql.real(12)))))
         known = sql.case((there, sql.whole(1)), otherwise=sql.whole(0)).eq(sql.whole(1))
         number = sql.case((gone, sql.nothing()), (known, _months(year, month)))
         number = without_codes(number, _coded(column))
-        return SqlReading(number, words_misfit(cell, gone, known), state_of(column, cell, words))
+        return SqlReading(number, words_misfit(cell, gone, known), missing_state(column, cell, words))
     if cell.kind not in ("day", "moment"):
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     from sqlglot import exp
 
     year, month, day = (
@@ -68,7 +68,7 @@ def month_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading:
 
 def _from_text(column: Column, cell: SqlCell, words: SqlWords, *, days: bool) -> SqlReading:
     said = cell.value
-    gone = sql.among(said, map(sql.text, (*column.missing_tokens, *NOT_A_TIME)))
+    gone = sql.among(said, map(sql.text, (*column.missing_tokens, *sorted(NOT_A_TIME))))
     dated, timed = words.matches(said, f"^{_DAY}$"), words.matches(said, f"^{_DAY}{_TIME} *([Zz]|{_OFFSET})?$")
     year, month, day, hour, minute = (
         words.digits(words.piece(said, *place)) for place in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2))
@@ -88,7 +88,7 @@ def _from_text(column: Column, cell: SqlCell, words: SqlWords, *, days: bool) ->
     number = sql.floor(number / sql.real(86_400)) if days else _on_the_clock(column, said, number, timed, words)
     number = sql.case((gone, sql.nothing()), (known, number))
     number = without_codes(number, _coded(column))
-    return SqlReading(number, words_misfit(cell, gone, known), state_of(column, cell, words))
+    return SqlReading(number, words_misfit(cell, gone, known), missing_state(column, cell, words))
 
 
 def _on_the_clock(column: Column, said: Expr, seconds: Expr, timed: Expr, words: SqlWords) -> Expr:

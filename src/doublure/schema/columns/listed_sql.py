@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from doublure.schema.columns import sql_words as sql
-from doublure.schema.columns.number_sql import always, state_of
+from doublure.schema.columns.number_sql import always, missing_state
 from doublure.schema.columns.sql_words import NUMBERS, Expr, SqlCell, SqlReading, SqlWords, unread
 from doublure.schema.scalars import Misfit, is_plain_number, label
 
@@ -24,22 +24,22 @@ def listed_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
         NotInSql: No list is read of this storage type.
     """
     if cell.kind not in (*NUMBERS, "text"):
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     known, gone = _known(column), [*column.missing_tokens]
-    said = _text_of(column, cell, words)
+    said = _shown_text(column, cell, words)
     if said is not None:
         missing = sql.among(said, map(sql.text, gone))
         if not column.domain:
             shown = sql.case((sql.either(sql.is_null(cell.value), missing), sql.nothing()), otherwise=said)
             there = sql.case((sql.is_null(shown), sql.nothing()), otherwise=sql.real(0))
             return SqlReading(there, sql.never(), label=shown)
-        place = words.place_of(said, known)
+        place = words.look_up(said, known)
         if _of_numbers(column):
-            place = sql.call("COALESCE", place, words.place_of(words.number_in(said), _numbers(known)))
+            place = sql.call("COALESCE", place, words.look_up(words.number_in(said), _numbers(known)))
     else:
         number = words.number(cell)
         missing = sql.among(number, [sql.real(float(token)) for token in gone if _is_label(token)])
-        place = words.place_of(number, _numbers(known if _of_numbers(column) else _labels(known)))
+        place = words.look_up(number, _numbers(known if _of_numbers(column) else _labels(known)))
     return _placed(column, cell, words, missing, place)
 
 
@@ -56,7 +56,7 @@ def truth_reading(column: Column, cell: SqlCell, words: SqlWords, meant: Mapping
         NotInSql: No truth is read of this storage type.
     """
     if cell.kind not in (*NUMBERS, "text"):
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     gone = [*column.missing_tokens]
     if cell.kind == "text":
         said = cell.value
@@ -91,10 +91,10 @@ def _placed(column: Column, cell: SqlCell, words: SqlWords, missing: Expr, place
     number = sql.case((gone, sql.nothing()), (sql.no(sql.is_null(place)), place), otherwise=rest)
     lost = sql.never() if fallback is not None else sql.is_null(place)
     misfit = sql.case((gone, sql.never()), (lost, always()), otherwise=sql.never())
-    return SqlReading(number, misfit, state_of(column, cell, words))
+    return SqlReading(number, misfit, missing_state(column, cell, words))
 
 
-def _text_of(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
+def _shown_text(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
     """Return a cell's label, where it is one in SQL, too; None of numbers that a list is compared with."""
     if cell.kind == "text":
         return cell.value
@@ -104,7 +104,7 @@ def _text_of(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
         return sql.cast(cell.value, "text")
     if cell.kind == "truth":
         return sql.case((cell.value, sql.text("true")), (sql.no(cell.value), sql.text("false")))
-    raise unread(column, cell.kind)  # each engine writes a real number in another way
+    raise unread(column.type, cell.kind)  # each engine writes a real number in another way
 
 
 def _known(column: Column) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doublure.schema.columns import sql_words as sql
+from doublure.schema.columns.number_cells import FARTHEST, NOT_A_NUMBER
 from doublure.schema.columns.sql_words import NUMBERS, Expr, SqlCell, SqlReading, SqlWords, unread
 from doublure.schema.scalars import Misfit, is_plain_number, label
 
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from doublure.schema.columns.column import Column
-
-NOT_A_NUMBER = ("NaN", "nan", "NA", "<NA>")
-_FARTHEST = 1e300
 
 
 def number_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading:
@@ -24,15 +22,15 @@ def number_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
         NotInSql: No number is read of this storage type.
     """
     if cell.kind not in (*NUMBERS, "text"):
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     found, misfit = words.number(cell) if cell.kind in NUMBERS else None, sql.never()
     if found is None:
         said = cell.value
-        gone = sql.among(said, map(sql.text, (*column.missing_tokens, *NOT_A_NUMBER)))
+        gone = sql.among(said, map(sql.text, (*column.missing_tokens, *sorted(NOT_A_NUMBER))))
         found = sql.case((gone, sql.nothing()), otherwise=words.number_in(said))
         misfit = words_misfit(cell, gone, words.is_number(said))
     numbers = without_codes(found, [float(token) for token in column.missing_tokens if is_plain_number(token)])
-    return SqlReading(numbers, misfit, state_of(column, cell, words))
+    return SqlReading(numbers, misfit, missing_state(column, cell, words))
 
 
 def words_misfit(cell: SqlCell, gone: Expr, known: Expr) -> Expr:
@@ -52,7 +50,7 @@ def without_codes(number: Expr, codes: Sequence[float]) -> Expr:
     return sql.case((sql.among(number, map(sql.real, codes)), sql.nothing()), otherwise=number)
 
 
-def state_of(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
+def missing_state(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
     """Return which kind of missing a cell is one of, where a column has several."""
     texts = column.missing_texts
     if len(texts) < 2:
@@ -84,7 +82,7 @@ def fitted_number(column: Column, reading: SqlReading, misfit: Misfit) -> SqlRea
         odd += [sql.no(sql.floor(number).eq(number))] if column.integral else []
         wrong = sql.case((sql.is_null(number), reading.misfit), (sql.either(*odd), always()), otherwise=sql.never())
         return reading._replace(misfit=wrong)
-    ends = column.grid or (-_FARTHEST, _FARTHEST)
+    ends = column.grid or (-FARTHEST, FARTHEST)
     whole = sql.rounded(number) if column.integral else number
     inside = clipped(whole, *ends)
     otherwise = sql.real(ends[0]) if column.grid and column.missing is False else sql.nothing()

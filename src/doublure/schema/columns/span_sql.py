@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from doublure.schema.columns import sql_words as sql
-from doublure.schema.columns.calendar_sql import NOT_A_TIME
-from doublure.schema.columns.number_sql import state_of, without_codes, words_misfit
+from doublure.schema.columns.calendar_cells import NOT_A_TIME
+from doublure.schema.columns.number_sql import missing_state, without_codes, words_misfit
 from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords, unread
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def time_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading:
     if cell.kind == "clock":
         return SqlReading(words.clock(cell.value), sql.never(), _state(column, cell, words))
     if cell.kind != "text":
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     said = cell.value
     hour, minute, second = (
         words.digits(words.part(said, form))
@@ -67,7 +67,7 @@ def span_reading(
         codes = [float(token) * units[bare] for token in column.missing_tokens if _is_bare(token)]
         return SqlReading(without_codes(number, codes), sql.never(), _state(column, cell, words))
     if cell.kind != "text":
-        raise unread(column, cell.kind)
+        raise unread(column.type, cell.kind)
     said = cell.value
     forms = [(words.matches(said, f"^{_CLOCK}$"), _clock(said, words))]
     rest = words.part(said, "days?,? +(.+)$")
@@ -86,12 +86,12 @@ def span_reading(
 
 def _parsed(column: Column, cell: SqlCell, words: SqlWords, forms: list[tuple[Expr, Expr]]) -> SqlReading:
     said = cell.value
-    gone = sql.among(said, map(sql.text, (*column.missing_tokens, *NOT_A_TIME)))
+    gone = sql.among(said, map(sql.text, (*column.missing_tokens, *sorted(NOT_A_TIME))))
     short = sql.call("LENGTH", said) <= sql.whole(_LONGEST)
     found = sql.case((short, sql.case(*forms)))
     number = without_codes(sql.case((gone, sql.nothing()), otherwise=found), _coded(column))
     known = sql.no(sql.is_null(found))
-    return SqlReading(number, words_misfit(cell, gone, known), state_of(column, cell, words))
+    return SqlReading(number, words_misfit(cell, gone, known), missing_state(column, cell, words))
 
 
 def _coded(column: Column) -> list[float]:
@@ -107,7 +107,7 @@ def _coded(column: Column) -> list[float]:
 def _state(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
     """Return the state of a cell that no text can be."""
     return (
-        state_of(column, cell, words)
+        missing_state(column, cell, words)
         if cell.kind in ("whole", "real", "decimal")
         else (sql.whole(0) if column.missing_states > 1 else None)
     )

@@ -18,12 +18,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    from doublure.schema.columns.column import Column
 
 Expr: TypeAlias = Any
 """A syntax tree of sqlglot: a condition."""
@@ -36,7 +33,7 @@ NUMBERS: tuple[StoredAs, ...] = ("whole", "real", "decimal", "truth")
 INFINITE = sys.float_info.max
 """Numbers from here on count as infinite."""
 _BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-"""What ``str.strip`` takes away."""
+"""The blanks that ``str.strip`` takes away."""
 MOST_CASES = 24
 """Most cases of an expression: more are joined, as each is looked at for every record."""
 _DIGITS = "([0-9]+[.]?[0-9]*|[.][0-9]+)"
@@ -93,10 +90,10 @@ class NotInSql(ValueError):
     """A column that is not read in a database; ``message; remedy``."""
 
 
-def unread(column: Column, kind: StoredAs) -> NotInSql:
-    """Return the refusal of a storage type that a column type does not read."""
+def unread(column: str, kind: StoredAs) -> NotInSql:
+    """Return the refusal of a storage type that a column type, by its name, does not read."""
     shown = {"zoned": "a moment with a time zone", "truth": "true and false", "other": "another type"}.get(kind, kind)
-    return NotInSql(f"is stored as {shown}, of which no {column.type} is read; make a view that casts it")
+    return NotInSql(f"is stored as {shown}, of which no {column} is read; make a view that casts it")
 
 
 # -- the same in every engine ------------------------------------------------------------------------------------------
@@ -257,7 +254,7 @@ class SqlWords:
     def __init__(self) -> None:
         self.lookups: list[SqlLookup] = []
 
-    def place_of(self, key: Expr, places: Mapping[Any, int]) -> Expr:
+    def look_up(self, key: Expr, places: Mapping[Any, int]) -> Expr:
         """Return the place of a key among public values, all texts or all numbers; NULL for any other key."""
         from sqlglot import exp
 
