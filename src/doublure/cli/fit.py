@@ -15,8 +15,10 @@ from doublure.cli.options import (
     Device,
     Epsilon,
     FitThreads,
+    InDatabase,
     Json,
     Method,
+    OfRows,
     Seed,
     Settings,
     settings,
@@ -38,8 +40,8 @@ def fit(
         str,
         typer.Argument(
             metavar=PLACE,
-            help="The private data: a file, folder or pattern, or s3://… and the like; see docs/scale.md, "
-            "docs/images.md, docs/sources.md.",
+            help="The private data: a file, folder or pattern, s3://… and the like, or the URL of a database; see "
+            "docs/scale.md, docs/images.md, docs/sources.md.",
         ),
     ],
     ledger: Annotated[str, typer.Option(metavar=PLACE, help="The ledger that pays.")],
@@ -61,6 +63,8 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
     ] = None,
+    table: InDatabase = None,
+    query: OfRows = None,
     again: Again = False,
     as_json: Json = False,
     config: Config = None,
@@ -93,6 +97,8 @@ def fit(
                 engine=engine,
                 scheduler=scheduler,
                 again=again,
+                table=table,
+                query=query,
                 progress=progress,
                 ranks=ranks,
             )

@@ -43,6 +43,12 @@ def _methods(incomplete: str) -> list[str]:
 Again = Annotated[
     bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
 ]
+InDatabase = Annotated[
+    str | None, typer.Option("--table", help="In a database, the table or view whose rows are the records.")
+]
+OfRows = Annotated[
+    str | None, typer.Option("--query", help="Or a query, each of whose rows is made of one row; see docs/sources.md.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]
 Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]

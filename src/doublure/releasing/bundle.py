@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -23,7 +23,7 @@ from doublure.access import COVERED
 from doublure.advisories import REMEDY, known_fault
 from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.row_forms import check_library
-from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
+from doublure.errors import InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
@@ -272,6 +272,7 @@ def make_card(
             "files": listed,
             "limits": [
                 *(f"{note}." for note in syn.notes),
+                *_of_a_database(syn.run),
                 *KINDS[syn.schema.kind].limits,
                 _ERROR_LIMIT,
                 _UNIT_LIMIT[syn.guarantee.kind],
@@ -280,6 +281,15 @@ def make_card(
             "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
         }
     )
+
+
+def _of_a_database(run: Mapping[str, Any]) -> list[str]:
+    """Return the limit of a claim about rows that a database made, of a run's public facts; none of other rows."""
+    found = run.get("database")
+    if not isinstance(found, Mapping):
+        return []
+    rows = f"table or view {printable(str(found['table']))}" if "table" in found else "a query of one table"
+    return [f"The claim is about rows of {rows} in a database, not about records that a view made them from."]
 
 
 __all__ = ["check_executed", "check_payment", "dictionary", "make_card", "refuse_taken", "release", "verify"]

@@ -64,7 +64,7 @@ def refuse_held(plan: Plan, *, parted: bool) -> None:
         SettingError: The method has to.
     """
     if not parted:
-        remedy = "plan a table with statistics, or fit without an engine"
+        remedy = "plan a table with statistics, or fit an export without an engine"
         raise SettingError(f"{plan.method} holds its records", field="engine", remedy=remedy)
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.made_rows import MadeRows
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -386,6 +387,29 @@ class Column(Frozen):
             DataError: As :meth:`read`.
         """
         return None
+
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        """Return how a raw cell of a table in a database is read, as :meth:`read` reads it.
+
+        Args:
+            cell: The cell.
+            words: Of the engine.
+
+        Raises:
+            NotInSql: The type says no reading in SQL, or none of cells that are stored so.
+        """
+        from doublure.schema.columns.sql_words import NotInSql
+
+        raise NotInSql("is of a type that is not read in a database; fit an export, or make a view that casts it")
+
+    def fitted_in_sql(self, reading: SqlReading, misfit: Misfit) -> SqlReading:
+        """Return what becomes of a reading by ``misfit``.
+
+        Args:
+            reading: The names under which a reading was selected.
+            misfit: What becomes of a cell that does not fit.
+        """
+        return reading
 
     def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return ``(N,)`` canonical or sampled cells in canonical form.

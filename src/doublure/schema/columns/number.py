@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -69,6 +70,12 @@ class BoundedColumn(Column):
     @override
     def slack(self) -> float:
         return _NEARLY * self.unit
+
+    @override
+    def fitted_in_sql(self, reading: SqlReading, misfit: Misfit) -> SqlReading:
+        from doublure.schema.columns.number_sql import fitted_number
+
+        return fitted_number(self, reading, misfit)
 
     @override
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -222,6 +229,12 @@ class NumberColumn(BoundedColumn):
 
         found = numbers_at_once(raw, [*self.missing_tokens, *NOT_A_NUMBER])
         return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.number_sql import number_reading
+
+        return number_reading(self, cell, words)
 
     @override
     def spelling(self, marks: TextMarks) -> CellSpelling | None:

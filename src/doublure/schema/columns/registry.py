@@ -54,6 +54,7 @@ TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in M
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
     "snapped_numbers_of", "csv_cells", "stored_cells", "snapped", "kept_numbers", "kept_cells", "loaded_cells",
+    "in_sql", "fitted_in_sql",
 )  # fmt: skip
 """Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
 _HOOKS = (
