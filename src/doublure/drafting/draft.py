@@ -106,7 +106,7 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. This one is usual for numbers of
+# range: the numbers that stand for black and for full intensity. This one is usual for numbers of
 # this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
 # image of another size or other colours: refuse the data, or resize the image. pictures: drawings (digits, letters,
 # sketches: they may stand askew) or photographs (what reaches the borders or stands upright) says how strongly
@@ -441,6 +441,8 @@ def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
         plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
+        if source.stored is not None and source.stored.kind == "b":
+            plain["images"]["dtype"] = "uint8"
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
     return Draft(schema=Schema.from_plain(plain, source.name), head=_IMAGES_HEAD, body=_pictures)

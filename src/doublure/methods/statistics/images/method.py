@@ -6,7 +6,6 @@ is some thousand numbers for each label, with the noise of one Gaussian mechanis
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -109,7 +108,7 @@ class ImageStatistics(StatisticsStrategy[S]):
         classes = max(1, classes_of(schema))
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         if settings.model == "gaussian":
-            return _gaussian_work(shape, records, classes, steps)
+            return _gaussian_work(shape, records, classes, steps, ImageSchema.of(schema).pixel_bytes)
         drawn, kept = drawing_work(schema, settings)
         (waves, matrices), deep = scattering_work(shape, 1), settings.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
@@ -125,7 +124,7 @@ class ImageStatistics(StatisticsStrategy[S]):
         flops = 2.0 * records * seen + settings.fit_steps * settings.batch * (6.0 * drawn + 4.0 * seen)
         numbers = settings.batch * (4 * settings.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * settings.features
-        held = 3 * records * (height * width * colours + 4)
+        held = 3 * records * (ImageSchema.of(schema).pixel_bytes + 4)
         return Work(
             flops=flops,
             steps=steps,
@@ -176,10 +175,10 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
     return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
-def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int) -> Work:
+def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int, size: int) -> Work:
     """Return the cost of the sums of moments and of the matrix roots computed from them."""
     seen, _, side = gaussian_work(shape)
-    blocks, held = 2 * shape[0] * labels, 3 * records * (math.prod(shape) + 4)
+    blocks, held = 2 * shape[0] * labels, 3 * records * (size + 4)
     numbers = 2 * blocks * side**2 + 4 * labels * (cosine_pairs(shape) + cosine_numbers(shape))
     return Work(
         flops=2.0 * records * seen + _OF_ROOT * blocks * side**3,
