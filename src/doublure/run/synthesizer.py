@@ -109,7 +109,8 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the sampling for users of the records, a line each."""
-        said = unshared_conditions(methods.method(self.plan.method), self.schema)
+        method = methods.method(self.plan.method)
+        said = (*unshared_conditions(method, self.schema), *method.limits(self.schema, self.plan.settings))
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property

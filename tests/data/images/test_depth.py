@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -154,10 +156,10 @@ def test_a_fit_of_deep_images_is_sampled_released_and_verified(tmp_path):
     from doublure.releasing.verifying import verify
 
     schema = Schema.parse(
-        "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 1], range: [0, 4095]}\n"
+        "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [48, 5, 1], range: [0, 4095]}\n"
         "label: {values: [a, b], roles: [target, condition]}\n"
     )
-    data = {"images": np.repeat(GREYS, 25, axis=0), "labels": np.array(["a", "b"] * 150)}
+    data = {"images": np.tile(GREYS, (25, 8, 1)), "labels": np.array(["a", "b"] * 150)}
     plan = db.plan(schema, epsilon=5.0, delta=1e-5, method="statistics", model="gaussian")
     ledger = db.Ledger.create(tmp_path / "a.ledger", dataset="a", epsilon=9.0, delta=1e-3)
     syn = db.fit(data, plan, ledger=ledger, out=tmp_path / "run")
@@ -167,3 +169,6 @@ def test_a_fit_of_deep_images_is_sampled_released_and_verified(tmp_path):
     assert len(np.unique(drawn.images)) > 256
     db.release(syn, tmp_path / "bundle", n=60)
     verify(tmp_path / "bundle")
+    said = "images of 48 x 5 pixels show what 32 x 5 pixels show: they are drawn so and enlarged"
+    assert said in plan.warnings
+    assert f"{said}." in json.loads((tmp_path / "bundle" / "card.json").read_text())["limits"]

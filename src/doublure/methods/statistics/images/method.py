@@ -18,15 +18,18 @@ from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
     DEEP,
+    LARGEST_SIDE,
     LAST,
     cosine_numbers,
     cosine_pairs,
+    cosine_sides,
     fourier_work,
     gaussian_work,
     paths,
     pixels,
     places,
     scattering_work,
+    shrinking,
     upsampling_work,
 )
 from doublure.private.accounting import GaussianEvent
@@ -147,6 +150,18 @@ class ImageStatistics(StatisticsStrategy[S]):
             f"by their shares labels have few images for noisy mean features: {named}{more}; expect shapes at best, or "
             "join them with others",
         )
+
+    @override
+    def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        height, width, colours = ImageSchema.of(schema).shape
+        if max(height, width) <= LARGEST_SIDE:
+            return ()
+        factor = shrinking((colours, height, width))
+        drawn = (height // factor, width // factor)
+        if settings.model == "gaussian":
+            drawn = cosine_sides((colours, height, width))
+        shown = " x ".join(map(str, drawn))
+        return (f"images of {height} x {width} pixels show what {shown} pixels show: they are drawn so and enlarged",)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
