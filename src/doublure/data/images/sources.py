@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ class ImageSource(ABC):
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if schema.label is not None and schema.label.attributes and not self.attributes:
-            remedy = f"give arrays with their {ATTRIBUTE_NAMES} beside the labels, or take them out of the schema"
+            remedy = f"give a table with a column for each, or arrays with their {ATTRIBUTE_NAMES} beside the labels"
             raise DataError("are named in the schema, and not in the data", field="label.attributes", remedy=remedy)
         self._refuse_other_numbers(schema.images)
         crop = schema.images.crop
@@ -268,6 +268,22 @@ class ImageSource(ABC):
     def damaged(self) -> DataError:
         """Return the refusal of a container that does not hold what its header says."""
         return damaged(self.name)
+
+
+_MARKS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+
+
+def joined_marks(rows: Iterable[Sequence[object]]) -> np.ndarray[Any, Any]:
+    """Return each row of marks as a text, such as ``1 0``; None where one is neither 1 nor 0, true nor false.
+
+    Example:
+        >>> joined_marks([(1, 0), ("1.0", "True"), (1, -1)]).tolist()
+        ['1 0', '1 1', None]
+    """
+    read = [[_MARKS.get(str(mark).strip().lower()) for mark in row] for row in rows]
+    column = np.empty(len(read), dtype=object)
+    column[:] = [None if None in row else " ".join(map(str, row)) for row in read]
+    return column
 
 
 def _ends_of(stored: np.dtype[Any]) -> tuple[int, int]:
