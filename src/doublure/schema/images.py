@@ -50,10 +50,11 @@ class Pictures(Frozen):
         description="the type of the synthetic images' numbers; left out, the smallest unsigned one that holds a range "
         "of whole numbers, and float32 for any other range and for [0, 1]",
     )
-    pictures: Literal["drawings", "photographs"] | None = Field(
+    pictures: Literal["aligned", "scenes", "drawings", "photographs"] | None = Field(
         default=None,
-        description="drawings: strokes on an even ground, which may stand askew or shifted; photographs: whatever "
-        "reaches the borders or stands upright. Left out, methods vary images as little as photographs",
+        description="whether everything stands in the same place in all images: aligned (faces, scans), or scenes "
+        "(things in changing places). drawings: strokes on an even ground, which may stand askew or shifted. "
+        "photographs: aligned if grey, scenes if coloured, and so if it is left out",
     )
     on_mismatch: Literal["refuse", "resize"] = "refuse"
     crop: tuple[_Cut, _Cut] | None = Field(
@@ -73,6 +74,13 @@ class Pictures(Frozen):
     def ends(self) -> tuple[float, float]:
         """The numbers that stand for black and for full intensity."""
         return (0, 255) if self.range is None else self.range
+
+    @property
+    def aligned(self) -> bool:
+        """Whether everything stands in the same place in all images, as declared or as colours suggest."""
+        if self.pictures in ("aligned", "scenes"):
+            return self.pictures == "aligned"
+        return isinstance(self.shape, str) or self.shape[2] == 1
 
     @property
     def stored(self) -> str:

@@ -80,11 +80,11 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        images, (*_, colours), said = ImageSchema.of(schema).images, ImageSchema.of(schema).shape, []
+        images, said = ImageSchema.of(schema).images, []
         if images.pictures is None:
             said.append(
-                "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
-                "of digits, letters or sketches declare pictures: drawings"
+                "Pictures: images.pictures is not declared; declare aligned if everything stands in the same place in "
+                "all images, scenes if not, and drawings of digits, letters or sketches, which may stand askew"
             )
         if settings.model == "gaussian":
             said.append(
@@ -92,10 +92,10 @@ class ImageStatistics(StatisticsStrategy[S]):
                 "outlines; if things always stand in the same place, as in portraits, model=network draws outlines, "
                 "and method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
-        elif images.pictures != "drawings" and colours > 1:
+        elif images.pictures != "drawings" and not images.aligned:
             said.append(
-                "Colours: coloured photographs of things in changing places, such as CIFAR-10's, come out as patches "
-                "of colour; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
+                "Scenes: things in changing places, such as CIFAR-10's, come out as patches of colour; method "
+                "latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
         return tuple(said)
 
