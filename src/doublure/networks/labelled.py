@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -95,6 +96,22 @@ class LabelledGenerator(nn.Module):
             if not len(left):
                 break
         return images
+
+
+def labeller_of(generator: object) -> Labeller | None:
+    """Return the labeller within a generator; None without one."""
+    if not isinstance(generator, nn.Module):
+        return None
+    return next((each for each in generator.modules() if isinstance(each, Labeller)), None)
+
+
+def without_labeller(generator: nn.Module) -> nn.Module:
+    """Return a copy of a generator whose images keep the labels that they were drawn for."""
+    alone = copy.deepcopy(generator)
+    for each in alone.modules():
+        if isinstance(each, LabelledGenerator):
+            each.asked.fill_(0)
+    return alone
 
 
 def _score_margin(scores: Tensor, wanted: Tensor) -> Tensor:
