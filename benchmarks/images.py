@@ -58,7 +58,7 @@ from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.feature_extractors import NAMES, efficientnet_lite0
-from doublure.networks.labelled import labeller_of, without_labeller
+from doublure.networks.labelled import find_labeller, without_labeller
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
@@ -180,7 +180,7 @@ def beside(
     """
     classes = int(max(train[1].max(), test[1].max())) + 1
     found: dict[str, Any] = {}
-    if labeller_of(synthesizer.generator) is not None:
+    if find_labeller(synthesizer.generator) is not None:
         alone = replace(synthesizer, generator=without_labeller(synthesizer.generator))
         other = alone.sample(options.samples, seed=seed)
         own = other.labels.to_numpy().astype(np.int64)

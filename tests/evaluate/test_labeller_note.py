@@ -11,7 +11,7 @@ import torch
 
 from doublure.data.images import Images
 from doublure.evaluate.evaluation import _labeller_note
-from doublure.networks.labelled import LabelledGenerator, Labeller, labeller_of, without_labeller
+from doublure.networks.labelled import LabelledGenerator, Labeller, find_labeller, without_labeller
 from doublure.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -53,5 +53,5 @@ def test_a_copy_without_its_labeller_draws_what_was_asked_for(labelled):
     with torch.no_grad():
         assert torch.equal(alone[0](noise, labels), Noise()(noise[:, :64], labels))
         assert not torch.equal(labelled[0](noise, labels), alone[0](noise, labels))
-    assert labeller_of(labelled) is labelled[0].labeller
+    assert find_labeller(labelled) is labelled[0].labeller
     assert bool(labelled[0].asked)

@@ -198,9 +198,9 @@ def _labeller_note(syn: Synthesizer, content: Any, *, holdout: bool) -> list[str
     """Return what the labeller of synthetic images itself is worth: no synthetic image is needed for that accuracy."""
     if not isinstance(content, Images):
         return []
-    from doublure.networks.labelled import labeller_of
+    from doublure.networks.labelled import find_labeller
 
-    labeller = labeller_of(syn.generator)
+    labeller = find_labeller(syn.generator)
     if labeller is None:
         return []
     codes = encode_labels(ImageSchema.of(syn.schema), content)

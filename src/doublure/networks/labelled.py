@@ -98,7 +98,7 @@ class LabelledGenerator(nn.Module):
         return images
 
 
-def labeller_of(generator: object) -> Labeller | None:
+def find_labeller(generator: object) -> Labeller | None:
     """Return the labeller within a generator; None without one."""
     if not isinstance(generator, nn.Module):
         return None
