@@ -311,8 +311,8 @@ class FittedSynthesizer(Protocol):
     def schema(self) -> ResolvedSchema:
         """Every fact known."""
 
-    def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Return ``n`` synthetic records."""
+    def draw(self, n: int, *, seed: int | None = None) -> Any:
+        """Return ``n`` synthetic records in the container of their kind."""
 
 
 def of_synthesizer(

@@ -210,7 +210,8 @@ def _recoloured(pixels: Pixels, channels: int) -> Pixels:
         from PIL import Image
 
         return _as_array(Image.fromarray(pixels).convert("L"))
-    return np.rint(pixels @ np.array(_LUMINANCE)).astype(pixels.dtype)[..., None]
+    grey: Pixels = np.rint(pixels @ np.array(_LUMINANCE)).astype(pixels.dtype)[..., None]
+    return grey
 
 
 def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
@@ -225,7 +226,8 @@ def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
         for place in range(pixels.shape[2])
     ]
     numbers = np.stack([np.asarray(plane) for plane in planes], axis=2)
-    return np.rint(numbers).clip(0, np.iinfo(pixels.dtype).max).astype(pixels.dtype)
+    found: Pixels = np.rint(numbers).clip(0, np.iinfo(pixels.dtype).max).astype(pixels.dtype)
+    return found
 
 
 def _converted(picture: Image.Image, mode: str) -> Image.Image:

@@ -14,8 +14,8 @@ from doublure.errors import DataError
 from doublure.schema.images import LABEL, Pictures
 from doublure.support.row_files import Chosen, RowFile
 
-Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8] | np.dtype[np.uint16]]"
-"""``(N, H, W, C)``, channels last: 1 grey, 3 red, green, blue. 0 is black, the type's largest number full intensity."""
+Pixels: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+"""``(N, H, W, C)`` uint8 or uint16, channels last: 1 grey, 3 colours. 0 is black, the largest number full intensity."""
 
 LEVELS = 65_535 // 255
 """Levels of 16 bits to one of 8 bits."""
