@@ -16,6 +16,7 @@ from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
 from doublure.federated.flower import FlowerTransport, client_app, open_node_owner
 from doublure.federated.simulate import fit_remotely
+from doublure.ledger.places import find_place
 from doublure.planning import Plan
 from doublure.support import files
 
@@ -113,7 +114,7 @@ def _tell(line: str) -> None:
     logging.getLogger("flwr").info(line)
 
 
-def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeout: float) -> list[str]:
+def init(app: Path, *, plan: Path, ledger: str | Path, out: Path, clients: int, timeout: float) -> list[str]:
     """Write a Flower app.
 
     Args:
@@ -139,9 +140,9 @@ def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeou
     Plan.load(plan)
     config = _CONFIG.format(
         name=name,
-        plan=_quoted(plan),
-        ledger=_quoted(ledger),
-        out=_quoted(out),
+        plan=_quoted(str(plan.absolute())),
+        ledger=_quoted(find_place(ledger).address),
+        out=_quoted(str(out.absolute())),
         clients=clients,
         timeout=float(timeout),
     )
@@ -152,5 +153,5 @@ def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeou
     return sorted(written)
 
 
-def _quoted(path: Path) -> str:
-    return str(path.absolute()).replace("\\", "\\\\").replace('"', '\\"')
+def _quoted(path: str) -> str:
+    return path.replace("\\", "\\\\").replace('"', '\\"')

@@ -54,18 +54,14 @@ class MissingPatterns:
     bits: Ints
 
     @classmethod
-    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], counts: Floats, noise: float) -> MissingPatterns:
-        """Keep the patterns with significant counts, at least one."""
-        kept = np.flatnonzero(counts > (math.sqrt(2 * math.log(len(counts))) + _CLEAR) * noise)
-        kept = kept if len(kept) else np.array([int(np.argmax(counts))])
-        shown = (np.arange(len(counts))[:, None] >> np.arange(len(parts))) & 1
+    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], kept: Ints, rows: Floats) -> MissingPatterns:
+        """Keep patterns ``(kept,)`` with these rows; of those equally similar, others count as the one with most."""
+        shown = (np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1
         bits = shown[kept]
-        apart = (shown[:, None, :] != bits[None]).sum(2) - 0.5 * counts[kept] / max(float(counts[kept].max()), 1.0)
+        apart = (shown[:, None, :] != bits[None]).sum(2) - 0.5 * rows / max(float(rows.max()), 1.0)
         return cls(parts=parts, marks=marks, nearest=apart.argmin(1), bits=bits)
 
 
-_CLEAR = 0.5
-"""Deviations beyond √(2 log n), the expected maximum of n normal numbers, that make a count significant."""
 _LEAST_OWN, _LEAST_PAIRED = 3.0, 4.0
 """Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
 _RARE = 0.5
@@ -105,13 +101,12 @@ class Node:
     missing: tuple[Floats, float] = field(default_factory=lambda: (np.zeros(0), 0.0))
 
     @classmethod
-    def of_patterns(cls, patterns: MissingPatterns, counts: Floats, noise: float) -> Node:
-        """Return the node of the patterns, with their counts."""
+    def of_patterns(cls, patterns: MissingPatterns, rows: Floats, noise: float) -> Node:
+        """Return the node of the patterns, with their rows."""
         kept = len(patterns.bits)
         domain = IntegerDomain(first=0, last=kept - 1, nullable=False)
         node = cls(leaves=ColumnLeaves.of(domain, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
-        node.counts = np.bincount(patterns.nearest, counts, kept)
-        node.variance = noise**2 * len(counts) / kept
+        node.counts, node.variance = rows, noise**2
         return node
 
     @property
@@ -251,6 +246,10 @@ class Node:
         """Compute the most likely counts of the coarse groups, and spread them over the leaves."""
         self.believed = project_to_simplex(self.single, self.single_variance, total=total)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
+
+    def missing_rows(self) -> float:
+        """Return the likely rows without a value."""
+        return float(self.leaves.mass[len(self.leaves.starts) :].sum())
 
     def refine(self, most: int) -> None:
         """Choose the groups in the tree's pairs."""

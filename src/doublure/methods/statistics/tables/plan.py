@@ -120,6 +120,7 @@ def plan_releases(
     paired: int | None = None,
     seen: float | None = None,
     round_values: bool = True,
+    together: bool = True,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -130,6 +131,7 @@ def plan_releases(
         paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
         round_values: Whether round values are counted; if not, cells and single values are counted as much better.
+        together: Whether pairs of columns are counted, besides the columns.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
@@ -139,9 +141,9 @@ def plan_releases(
     blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
-    pairs = math.comb(nodes, 2)
+    pairs = math.comb(nodes, 2) * together
     pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
-    beside = bool(within) and not pairs_within
+    beside = bool(within) and together and not pairs_within
     tables = {
         NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
         PATTERNS: patterns,
@@ -153,7 +155,7 @@ def plan_releases(
         BY_TARGET: nodes if beside else 0,
         SCORES: min(pairs, scored or pairs) if nodes > 2 else 0,
         PAIRS: pairs if pairs_within else min(pairs, paired or _PAIRS_A_COLUMN * nodes),
-        TREE: max(0, nodes - 1),
+        TREE: max(0, nodes - 1) * together,
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
@@ -163,6 +165,8 @@ def plan_releases(
         shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
+    if not together:
+        shares = {purpose: round(share / sum(shares.values()), 4) for purpose, share in shares.items()}
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return PlannedReleases(tables=tables, shares=shares, pairs_within=pairs_within)
 
@@ -200,6 +204,42 @@ def affordable_pairs(
         min(most, max(int(scored), _PAIRS_A_COLUMN * nodes)),
         min(_PAIRS_A_COLUMN * nodes, max(int(paired), _FEWEST_A_COLUMN * nodes)),
     )
+
+
+def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
+    """Return whether a forecast of the error of pairs is lower if pairs are counted, and not columns alone.
+
+    The forecast knows public facts only, so that distances are even over [0, 1] a priori: of a column from its public
+    cells, and of a pair from independence. A table of c cells with noise s, as shares, is shrunk towards what is known
+    without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is left, κ = c s² / 4. A pair's error
+    is that of two columns, and of what is left of its dependence: all of it where it is not counted. Counted pairs are
+    taken as any: where noise decides, the strongest are not known.
+
+    Args:
+        schema: The public facts.
+        within: The column that is drawn last, or an empty text.
+        noise_multiplier: σ of all releases together.
+        round_values: Whether round values are counted.
+    """
+    scored, paired = affordable_pairs(schema, within, noise_multiplier, round_values=round_values)
+    seen = schema.public_units / noise_multiplier
+    one = plan_releases(schema, within, scored=scored, paired=paired, seen=seen, round_values=round_values)
+    other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
+    names = counted_columns(schema)
+    groups = [_groups(schema, name) for name in names]
+    side = sum(groups) / max(1, len(groups))
+    pairs = math.comb(len(groups), 2)
+    if not pairs or one.pairs_within or PAIRS not in one.tables:
+        return True
+
+    def left(planned: PlannedReleases, purpose: str, cells: float) -> float:
+        variance = planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2
+        kappa = cells * variance / 4
+        return kappa * math.log1p(1 / kappa) / 2
+
+    share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
+    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, side**2) + (1 - share) / 2
+    return together < 2 * left(other, COLUMNS, side) + 1 / 2
 
 
 def groups_for(over_noise: float) -> int:
