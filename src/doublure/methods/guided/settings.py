@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-<<<<<<< HEAD
-from typing import Any, ClassVar, Self
-=======
-from typing import Literal, Self
->>>>>>> main
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
