@@ -107,7 +107,7 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. This one is usual for numbers of
+# range: the numbers that stand for black and for full intensity. This one is usual for numbers of
 # this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
 # image of another size or other colours: refuse the data, or resize the image. pictures: drawings (digits, letters,
 # sketches: they may stand askew) or photographs (what reaches the borders or stands upright) says how strongly
@@ -133,10 +133,17 @@ _CALENDAR = """\
 _SERIES = """\
 # time: the column of moments; where days and the clock stand in two columns, time_of_day names the second.
 # source: the column that says which meter a reading comes from, if that is not unit.id.
-# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
+# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone;
+# begins: 6h lets them begin at six.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
-# stamped_from: DAY gives synthetic rows moments from that day on, under the names that the data has.
+# stamped_from: synthetic rows have moments from this day on, under the names that the data has. Any day will do.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
+"""
+_STAMPED_FROM = "2001-01-01"
+"""The first day of the century, a Monday: no data's own, and any would do."""
+_NOT_OF_SERIES = """\
+# {name} is left out: it holds dates or times, and time is the one column of moments. If it belongs there, name it in
+# series.time or time_of_day; another date of a series is lost.
 """
 _CHANNELS = """\
 # What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
@@ -461,6 +468,8 @@ def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
         plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
+        if source.stored is not None and source.stored.kind == "b":
+            plain["images"]["dtype"] = "uint8"
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
     return Draft(schema=Schema.from_plain(plain, source.name), head=_IMAGES_HEAD, body=_pictures)
@@ -491,7 +500,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
     plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **top, **keys}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
     if moments or dates:
-        plain["series"] |= {"time": (moments or dates)[0]}
+        plain["series"] |= {"time": (moments or dates)[0], "stamped_from": _STAMPED_FROM}
         clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
         plain["series"] |= {"time_of_day": clock} if clock is not None else {}
         if not moments:
@@ -509,6 +518,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
             plain["channels"][name] = {"type": storage if storage in _NUMBERS else "real"}
         elif storage in ("text", "boolean") and name not in dates:
             plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
+    kept = {*named, *plain["channels"], *plain["attributes"]}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
@@ -516,6 +526,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         schema=Schema.from_plain(plain, source.name),
         head=_SERIES_HEAD,
         body=_windows,
+        left_out="".join(_NOT_OF_SERIES.format(name=yaml_text.inline(name)) for name in columns if name not in kept),
         metadata=described,
         rows=rows,
         unit=_SERIES_UNIT,
@@ -593,7 +604,7 @@ def _windows(made: Draft) -> str:
     if schema.series.time is not None:
         plain["series"] = {"step": schema.series.step} | plain["series"]
     text = _form_of(made) + _SERIES
-    text += f"series: {yaml_text.inline(plain['series'])}\n\n" + _CHANNELS
+    text += f"series: {yaml_text.inline(plain['series'])}\n\n" + made.left_out + _CHANNELS
     for under in ("channels", "attributes"):
         text += f"{under}:\n" if plain.get(under) else ""
         for name, column in plain.get(under, {}).items():

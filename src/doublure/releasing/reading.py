@@ -315,11 +315,13 @@ def read_images(
         if set(headers) != {"images", *ABOUT, *(() if label is None else ("labels",))}:
             raise ContentMismatch("has other arrays than the dictionary describes", path.name)
         shape, dtype = headers["images"].shape, headers["images"].dtype
-        if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
+        if list(shape[1:]) != list(told["shape"]) or dtype != np.dtype(told.get("dtype", "uint8")):
             raise ContentMismatch("has images of another shape than the dictionary describes", path.name)
         check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
-        for _ in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
-            pass  # every byte is a pixel, and there are as many as the header says
+        lower, upper = told["range"]
+        for block in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
+            if not bool(((lower <= block) & (block <= upper)).all()):
+                raise ContentMismatch("has numbers outside the range that the dictionary names", path.name)
         labels = None if label is None else label.of_values(npz.array(path, "labels"))
     except InvalidCell:
         raise ContentMismatch("has a label that is none", path.name) from None

@@ -21,6 +21,7 @@ from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.scalars import whole
 from doublure.schema.series import SeriesSchema
 from doublure.schema.visits import VisitsSchema
 from doublure.support import seeding
@@ -179,9 +180,11 @@ def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
 
 def _described_images(schema: ImageSchema) -> dict[str, Any]:
     """Return the shape, range and arrays of images."""
-    arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
+    rule = schema.images
+    arrays = {"images": f"(n, height, width, channels), {rule.stored}", "labels": "(n,)"}
     shown = arrays if schema.columns else arrays["images"]
-    return {"images": {"shape": list(schema.shape), "range": [0, 255], "arrays": shown}}
+    held = {"dtype": rule.stored} if rule.deep else {}
+    return {"images": {"shape": list(schema.shape), "range": [*map(whole, rule.ends)], **held, "arrays": shown}}
 
 
 def _described_series(schema: SeriesSchema) -> dict[str, Any]:
