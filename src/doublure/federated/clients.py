@@ -93,6 +93,7 @@ class Clients(RemoteSource):
         plan: The plan of the run; every owner has the same.
         one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
         said: Called with a line for each owner that is left out or counts for zero, and the reason; each once.
+        asked: Called with a line for each round, before it is sent.
         invited: The public number of owners, where not all need to take part.
 
     Attributes:
@@ -109,6 +110,7 @@ class Clients(RemoteSource):
         *,
         one_unit: bool = False,
         said: Callable[[str], None] = lambda _: None,
+        asked: Callable[[str], None] = lambda _: None,
         invited: int = 0,
     ) -> None:
         if plan.schema.federated is None:
@@ -121,6 +123,7 @@ class Clients(RemoteSource):
         self._plan = plan
         self._one_unit = one_unit
         self._said = said
+        self._follow = asked
         self._need = plan.schema.federated.need
         self._of = invited
         self._taking_part: list[str] | None = None
@@ -270,7 +273,8 @@ class Clients(RemoteSource):
     @override
     def encoded(self, encoder: Encoder, path: Path | None) -> Clients:
         self._encoder = encoder
-        self._tell(encoder.schema.to_yaml())
+        if self._plan.schema.questions:
+            self._tell(encoder.schema.to_yaml())
         return self
 
     @property
@@ -407,6 +411,7 @@ class Clients(RemoteSource):
             self._welcome_back()
         this = QuestionRound(asked=asked, binding=ask not in (HELLO, HEADER, END))
         self.rounds.append(this)
+        self._follow(f"round {len(self.rounds)}: {asked}")
         asked_nodes = self._names if chosen is None else [node for node in chosen if node in self._names]
         own = {node: secrets.token_hex(_NONCE_BYTES) for node in asked_nodes}
         common = {

@@ -7,8 +7,8 @@ question                               action
                                        not opened. The owner says how many units it declares: public
 ``header``                             the data's form is compared with the schema
 ``begin``                              the plan is charged to the owner's own ledger, once, or again with the owner's
-                                       own leave; then the records are read
-``schema``                             the facts that were learned are taken over, where they were to be learned
+                                       own leave; then the records are read, and encoded where no fact is learned
+``schema``                             the facts that were learned are taken over; not asked where none is
 ``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
 ``step``                               pays for it
 ``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
@@ -228,6 +228,8 @@ class Silo:
 
             self._take(run, self._book().reserve(self._plan, again=self._again, promise=promise))
         self._go_on(run)
+        if not self._plan.schema.questions:
+            self._resolve(self._plan.schema.resolve({}))
         return Message()
 
     def _charged(self, run: str) -> bool:
@@ -324,24 +326,28 @@ class Silo:
 
     def _schema(self, message: Message) -> Message:
         """Take over the learned facts; facts that this owner's plan declares may not change."""
-        text = require_word(message.words, "schema", str, "schema")
+        found = ResolvedSchema.parse(require_word(message.words, "schema", str, "schema"))
+        text = found.to_yaml()
         if self._kept.get("schema", text) != text:  # counts by other codes would be another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
-        found = ResolvedSchema.parse(text)
         planned = self._plan.schema
         learned = {
             each.path: found.units if each.column is None else found.columns[each.column].fact(each.fact)
             for each in planned.questions
             if each.column is None or each.column in found.columns
         }
-        if planned.resolve(learned).to_yaml() != found.to_yaml():
+        if planned.resolve(learned).to_yaml() != text:
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
-        self._encode(found)
+        self._resolve(found)
+        return Message()
+
+    def _resolve(self, schema: ResolvedSchema) -> None:
+        """Encode the records by a resolved schema, and note durably which schema and records these are."""
+        self._encode(schema)
         if self._codes is None:
             raise TypeError("nothing was encoded")
-        self._kept = {**self._kept, "schema": text, "records": self._codes.fingerprint}
+        self._kept = {**self._kept, "schema": schema.to_yaml(), "records": self._codes.fingerprint}
         self._write()
-        return Message()
 
     def _encode(self, schema: ResolvedSchema) -> None:
         if self._records is None:
