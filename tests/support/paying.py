@@ -24,6 +24,10 @@ class Remembered(AnswersInMemory):
         """Yield what keeps an answer."""
         yield lambda answer: self._given.update({place: answer})
 
+    def forget(self, access: int, before: int) -> None:
+        """Remove what a checkpoint stands for."""
+        self._given = {place: kept for place, kept in self._given.items() if place[0] != access or place[1] >= before}
+
 
 def paid(
     accesses: Sequence[Access],

@@ -238,7 +238,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
             folder.forget_codes()
-            folder.answers.forget()
+            folder.answers.forget_all()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return read_synthesizer(folder)
     return None
