@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.support.tensors import Array
 
-_FEDERATION = "federation.json"
+_FEDERATION, _QUESTION = "federation.json", "question.bin"
 _NONCE_BYTES = 16
 _BACK = "go on with --resume when that owner is back and answers alike"
 _ANOTHER = "answers another question"
@@ -140,6 +140,7 @@ class Clients(RemoteSource):
         self.bytes = [0, 0]
         self.at_work = False
         self._bytes_a_step = [0, 0]
+        self._internal: Path | None = None
 
     @property
     def names(self) -> list[str]:
@@ -228,13 +229,14 @@ class Clients(RemoteSource):
 
     def go_on(self, internal: Path) -> None:
         """Use the identity of a run that has begun, which owners have paid for already."""
+        self._internal = internal
         with contextlib.suppress(InputError, KeyError):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
     @override
     def begin(self, internal: Path) -> None:
-        self.at_work = True
+        self.at_work, self._internal = True, internal
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
 
@@ -359,6 +361,7 @@ class Clients(RemoteSource):
         else:
             ask, question = steps.encode_question(query, view, chosen=owners is not None)
         if ask == steps.STEP:
+            question = self._pending(question, self._plan.touches.index(access))
             self._bytes_a_step = [
                 sum(array.nbytes for array in question.arrays.values()),
                 sum(p.numel() for p in query.critic.parameters()) * 4,
@@ -367,6 +370,23 @@ class Clients(RemoteSource):
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             yield self._names[node], said
+
+    def _pending(self, question: Message, access: int) -> Message:
+        """Return the question of a step as it was first sent: each owner answers that one alone, and alike.
+
+        It is kept until the next one. Networks that are a rounding off when the run goes on make no other question.
+        """
+        if self._internal is None:
+            return question
+        path, own = self._internal / _QUESTION, {"access": access, "step": question.words.get("step")}
+        with contextlib.suppress(FileNotFoundError, InputError):
+            kept = Message.from_bytes(path.read_bytes())
+            if all(kept.words.get(key) == value for key, value in own.items()):
+                return kept
+        asked = Message({**question.words, **own}, question.arrays)
+        content = asked.to_bytes()
+        files.write_atomic(path, lambda file: file.write(content), mode=0o600)
+        return asked
 
     def _encode_fact(self, query: Fact) -> Message:
         asked = query.question

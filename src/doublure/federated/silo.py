@@ -15,10 +15,11 @@ question                               action
 =====================================  ==============================================================================
 
 A question is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), and is then marked in
-the ledger. An owner that was killed therefore goes on with its charge, and answers nothing that was not paid for. A
-fact that is marked but not noted was answered; it is not answered again. One process at a time answers from a folder,
-and checks there whether another one has meanwhile. The asking process receives the kind of an error and no more; the
-owner's own log has the details.
+the ledger. The last step's answer is kept beside (``step.bin``): asked again, its lot would be another one. An owner
+that was killed therefore goes on with its charge, and answers nothing that was not paid for. A fact that is marked but
+not noted was answered; it is not answered again. One process at a time answers from a folder, and checks there whether
+another one has meanwhile. The asking process receives the kind of an error and no more; the owner's own log has the
+details.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ from doublure.support.messages import Message, malformed, require_word
 
 if TYPE_CHECKING:
     from doublure.access import Access
+    from doublure.private.queries.query import Answer
 
 _LOG = logging.getLogger("doublure.federated")
 _NETWORKS = NetworkPool()
-_SESSION, _ASKED = "session.json", "asked.jsonl"
+_SESSION, _ASKED, _STEP = "session.json", "asked.jsonl", "step.bin"
 _NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
@@ -221,6 +223,7 @@ class Silo:
         """Charge the plan, once per run, then read. The reservation's id is on disk before the charge."""
         if not self._charged(run):
             self._close()
+            (self._folder / _STEP).unlink(missing_ok=True)  # of another run
 
             def promise(reservation: str, session: str) -> None:
                 self._kept = {"run": run, "reservation": reservation, "session": session}
@@ -277,6 +280,7 @@ class Silo:
             authorise=self._authorise,
             note=self._note,
             asked=self._asked(run),
+            keep=self._keep,
         )
 
     def _resumed(self) -> Reservation:
@@ -309,6 +313,8 @@ class Silo:
         """Close the charge, at zero if nothing was asked."""
         reservation, self._reservation, self._run = self._reservation, None, None
         self._forget()
+        if done:
+            (self._folder / _STEP).unlink(missing_ok=True)
         self._owner = None
         if reservation is None or reservation.status != "open":
             return
@@ -415,6 +421,8 @@ class Silo:
         if self._owner is None:
             raise TypeError("the run has not begun")
         digest = Message(asked, message.arrays).sha256
+        if (kept := self._kept_step(number, digest)) is not None and self._owner.repeats(number, digest):
+            return kept
         answer = self._owner.answer(query, number, digest, records, chosen=chosen)
         return answer.to_message()
 
@@ -449,6 +457,20 @@ class Silo:
             os.fsync(file.fileno())
         if new:
             files.sync_folder(self._folder)
+
+    def _keep(self, number: int, digest: str, answer: Answer) -> None:
+        """Keep a step's answer in place of the one before, readable by its owner alone."""
+        said = answer.to_message()
+        content = Message({"access": number, "digest": digest, "said": said.words}, said.arrays).to_bytes()
+        files.write_atomic(self._folder / _STEP, lambda file: file.write(content), mode=0o600)
+
+    def _kept_step(self, number: int, digest: str) -> Message | None:
+        """Return the answer that is kept for a step's question; None if it is another's, or damaged."""
+        with contextlib.suppress(FileNotFoundError, InputError, KeyError):
+            kept = Message.from_bytes((self._folder / _STEP).read_bytes())
+            if (kept.words["access"], kept.words["digest"]) == (number, digest):
+                return Message(kept.words["said"], kept.arrays)
+        return None
 
     def _asked(self, run: str) -> dict[int, dict[str, tuple[int, str]]]:
         found: dict[int, dict[str, tuple[int, str]]] = {}

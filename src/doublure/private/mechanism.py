@@ -203,9 +203,6 @@ class Mechanism:
         stated = query.sensitivity
         _refuse_dearer(stated, access)
         places.paid_by(access)
-        paid_first = places.answers_once and not keep
-        if paid_first:
-            self._pay(access)
         answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
@@ -216,8 +213,7 @@ class Mechanism:
         if not keep:
             self._until_saved.add(access)
         with self._answers.room(place, answer_bytes(answer.total)) as kept, self._unbroken():
-            if not paid_first:
-                self._pay(access)
+            self._pay(access)
             noisy, ran = self._noised(answer, access)
             self.executed.note(access, ran, moved.l2)
             asked = query_digest(query) if keep else STEP

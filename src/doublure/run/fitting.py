@@ -91,7 +91,7 @@ def fit(
         ledger: The ledger that the run is charged to, durably, before the data is opened.
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
             a temporary folder, which the error names, and can be resumed from there.
-        resume: Resume the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
+        resume: Resume the run in ``out``: what was drawn is told again, what is left is drawn inside its reservation.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
