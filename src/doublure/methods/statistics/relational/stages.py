@@ -144,7 +144,7 @@ def _columns(
     table, order = schema.modelled(name), schema.tables[name].order
     above = {} if name == schema.root else above_root(schema, name)
     steering = table.with_role("condition")
-    modelled = [n for n, c in table.columns.items() if c.modelled and n not in table.derived]
+    modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
