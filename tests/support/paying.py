@@ -56,6 +56,8 @@ def paid(
         answers=None if memory is None else vars(memory).setdefault("answers", Remembered()),
         allow_test_noise=noise is not None,
     )
+    if memory is not None:
+        vars(memory)["saved"] = mechanism.saved
     return {"accesses": tuple(accesses), "mechanism": mechanism, "authorise": asked, "taken": taken}
 
 
