@@ -549,7 +549,7 @@ def test_what_ends_while_it_is_counted_is_counted_again(lab, monkeypatch, counti
     check_what_ends_while_it_is_counted_is_counted_again(lab, monkeypatch, counting_plan, tmp_path, end)
 
 
-PAID = "if not paid_first:\n    self._pay(access)"
+PAID = "self._pay(access)"
 ASKS = "answer = places.ask(query, sample_rate=getattr(event, 'sample_rate', 1.0))"
 
 
