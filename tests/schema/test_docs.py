@@ -63,6 +63,7 @@ def test_every_type_and_key_is_described() -> None:
         *("as", "by", "from", "locale", "order", "pattern", "per", "value", "who"),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
         *("date_format", "dtype", "format", "written"),
+        *("levels", "parents", "unlisted"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

@@ -29,9 +29,10 @@ QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
 LONG = frozenset(
     {
         "attack", "auditing", "cli", "data/series/test_stamps.py", "data/test_csv_files.py",
-        "data/test_csv_records.py", "encode/test_gaps.py",
+        "data/test_csv_records.py", "data/test_object_stores.py", "encode/test_gaps.py",
         "encode/test_pairwise_swapping.py", "end_to_end", "evaluate", "ledger/test_chain.py", "ledger/test_faults.py",
-        "ledger/test_processes.py", "golden", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
+        "ledger/test_processes.py", "ledger/test_server.py", "golden",
+        "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
         "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
         "methods/test_latentgan.py", "methods/test_mean_embedding.py", "methods/test_noisecritic.py",
         "methods/test_refining.py", "methods/test_series_copula.py", "methods/test_series_statistics.py",
@@ -49,7 +50,7 @@ LONG = frozenset(
         "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
         "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "schema/test_codebooks.py",
-        "test_catalogues.py", "test_annotating.py", "test_audit_fits.py",
+        "test_catalogues.py", "test_deploying.py", "test_annotating.py", "test_audit_fits.py",
         "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py", "test_examples.py",
         "test_fitting.py", "test_forgeries.py", "test_imports.py", "test_larger_than_memory.py",
         "test_latent_measures.py", "test_lots_from_disk.py",

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Again, Config, FitThreads, Json, Seed
+from doublure.cli.options import PLACE, Again, Config, FitThreads, Json, Seed
 from doublure.cli.terminal import TerminalProgress, VerbResult, console, on_stderr
 from doublure.cli.verb import VerbApp
 
 _Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
-_Ledger = Annotated[Path, typer.Option(help="The coordinator's ledger.")]
 _TYPISTS = ("coordinator", "each owner", "coordinator", "coordinator")
+_Ledger = Annotated[str, typer.Option(metavar=PLACE, help="The coordinator's ledger.")]
 _Out = Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")]
 
 
@@ -93,7 +93,7 @@ def simulate(
 def init(
     app: Annotated[Path, typer.Argument(metavar="APP", help="The folder to make.")],
     plan: _Plan = Path("plan.json"),
-    ledger: _Ledger = Path("ledger"),
+    ledger: _Ledger = "ledger",
     out: _Out = Path("run"),
     clients: Annotated[int, typer.Option(min=1, help="How many owners there have to be.")] = 2,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for answers to one question.")] = 600.0,

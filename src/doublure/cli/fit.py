@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import (
+    PLACE,
     Again,
     Config,
     Delta,
@@ -34,9 +35,14 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(help="The private data: a file, folder or pattern; see docs/scale.md, docs/images.md.")
+        str,
+        typer.Argument(
+            metavar=PLACE,
+            help="The private data: a file, folder or pattern, or s3://… and the like; see docs/scale.md, "
+            "docs/images.md, docs/sources.md.",
+        ),
     ],
-    ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
+    ledger: Annotated[str, typer.Option(metavar=PLACE, help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
     plan: Annotated[Path | None, typer.Option(help="A plan; or give schema, method, epsilon and delta.")] = None,
     schema: Annotated[Path | None, typer.Option(help="A schema file.")] = None,

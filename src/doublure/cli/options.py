@@ -13,6 +13,8 @@ import typer
 
 from doublure.errors import SettingError
 
+PLACE = "PATH"
+"""The name in the help of an argument that takes a path or an address; it is text, as a ``Path`` loses a slash."""
 LISTS = {
     "methods": "methods.registry:METHODS",
     "groups": "attack.registry:GROUPS",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Force, Json
+from doublure.cli.options import PLACE, Config, Force, Json
 from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
@@ -34,9 +34,10 @@ def register(app: typer.Typer) -> None:
 def draft(
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     data: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            help="A table (CSV, Parquet, Excel, …), images, series or a folder; left out, metadata alone is read."
+            metavar=PLACE,
+            help="A table (CSV, Parquet, Excel, …), images, series or a folder; left out, metadata alone is read.",
         ),
     ] = None,
     codebook: Annotated[
@@ -83,7 +84,7 @@ def draft(
 
 def check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
-    data: Annotated[Path | None, typer.Option(help="Compare with this data's header.")] = None,
+    data: Annotated[str | None, typer.Option(metavar=PLACE, help="Compare with this data's header.")] = None,
     values: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write every cell of --data that does not fit into this file. Private."),
@@ -118,7 +119,7 @@ def interactive() -> bool:
     return sys.stdout.isatty()
 
 
-def _asked(data: Path | None, made: Draft) -> Draft:
+def _asked(data: str | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
     from doublure.drafting.asking import FactDialogue, ask_for_facts
     from doublure.drafting.draft import redrafted
@@ -157,7 +158,7 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
+def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits

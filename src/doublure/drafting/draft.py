@@ -25,7 +25,7 @@ from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
-from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
+from doublure.drafting.proposals import Proposal, is_clock, of_days, of_lists, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.drafting.whose import proposed_units
@@ -370,13 +370,16 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
     columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
     top = {} if described is None else described.at_the_top()
     form, suggested = _form_told(source, suggested)
+    schema = Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name)
+    named = {name: row.files["values"] for name, row in rows.items() if "values" in row.files}
     return Draft(
-        schema=Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name),
+        schema=schema,
         head=_HEAD,
         body=_columns,
         metadata=described,
         rows=rows,
-        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))},
+        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))}
+        | of_lists(schema.columns, named),
         suggested=suggested,
         left_out=left,
     )

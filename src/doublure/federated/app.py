@@ -25,6 +25,7 @@ from doublure.federated.network import (
 )
 from doublure.federated.rounds_log import LOG, LoggedStages, RoundsLog
 from doublure.federated.simulate import fit_remotely
+from doublure.ledger.places import find_place
 from doublure.planning import Plan
 from doublure.support import files
 
@@ -137,7 +138,7 @@ def init(
     app: Path,
     *,
     plan: Path,
-    ledger: Path,
+    ledger: str | Path,
     out: Path,
     clients: int,
     timeout: float,
@@ -174,7 +175,7 @@ def init(
     config = _CONFIG.format(
         name=name,
         plan=toml_text(str(plan.absolute())),
-        ledger=toml_text(str(ledger.absolute())),
+        ledger=toml_text(find_place(ledger).address),
         out=toml_text(str(out.absolute())),
         log=toml_text(str((app / LOG).absolute())),
         clients=clients,

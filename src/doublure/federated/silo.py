@@ -41,6 +41,7 @@ from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, NetworkPool, OwnerComputation, decode_step
 from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
+from doublure.ledger.places import find_place
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.accounting import GaussianEvent
@@ -89,7 +90,7 @@ class Silo:
         name: str,
         data: Given,
         plan: Plan,
-        ledger: Path,
+        ledger: str | Path,
         folder: Path,
         units: int | None = None,
         again: bool = False,
@@ -212,7 +213,7 @@ class Silo:
         except InputError as error:  # of public numbers alone
             raise _Refusal(f"it {error.message}", field="units", remedy=error.remedy) from None
         methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
-        if not self._charged(run) and not (self._makes_ledger and not self._ledger.exists()):
+        if not self._charged(run) and not (self._makes_ledger and not find_place(self._ledger).exists()):
             book = Ledger.open(self._ledger)
             if not self._again:
                 book.refuse_repeated(self._plan)
@@ -491,7 +492,7 @@ class Silo:
         return {}
 
     def _book(self) -> Ledger:
-        if self._makes_ledger and not self._ledger.exists():
+        if self._makes_ledger and not find_place(self._ledger).exists():
             epsilon, delta = self._plan.worst_case or (self._plan.epsilon, self._plan.delta)
             if epsilon is None or delta is None:
                 raise SettingError("claims nothing", field="plan", remedy="plan with an ε")

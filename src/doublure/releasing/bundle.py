@@ -39,6 +39,7 @@ from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
+from doublure.support.outputs import find_folder
 from doublure.support.progress import Progress, listen
 
 _REVIEW_YEARS = 2
@@ -109,7 +110,7 @@ def release(
         >>> sorted(path.name for path in bundle.files)
         ['README.md', 'card.html', 'card.json', 'croissant.json', 'data.csv', ...]
     """
-    asked = Path(out)
+    asked = find_folder(out)
     declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)

@@ -37,8 +37,9 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "derived_from": sources.get(name),
             }
         )
-        columns[-1] |= {} if column.origin is None else {"origin": column.origin, **column.told}
-        columns[-1] |= {**column.text_form, **({} if column.dtype is None else {"dtype": column.dtype})}
+        origin = {} if column.origin is None else {"origin": column.origin}
+        columns[-1] |= {**origin, **column.told, **column.text_form}
+        columns[-1] |= {} if column.dtype is None else {"dtype": column.dtype}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
@@ -105,8 +105,10 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
     Attributes:
         critic_width: Hidden units a layer of the critic.
         critic_depth: Hidden layers of the critic.
+        structure: A critic refines the mixture that pairs are fitted by.
     """
 
+    structure: Literal["tree"] = "tree"
     critic_width: int = Field(default=128, ge=1, le=8192)
     critic_depth: int = Field(default=1, ge=0, le=10)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -220,6 +220,23 @@ class Column(Frozen):
     def fallback(self) -> str | None:
         """The value that stands for those outside the list; None without one."""
         return None
+
+    def stand_ins(self) -> Callable[[str], str | None]:
+        """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
+        return lambda _: self.fallback
+
+    @property
+    def level_numbers(self) -> tuple[int, ...]:
+        """The public levels above its values, the coarsest first."""
+        return ()
+
+    def grouped(self, level: int) -> tuple[str, ...]:
+        """Return the name of each value's group at a level.
+
+        Raises:
+            ValueError: It has no such level; ``message; remedy``.
+        """
+        raise ValueError("has no levels; name a column of type code")
 
     @property
     def unit(self) -> float:

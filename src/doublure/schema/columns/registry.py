@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from doublure.errors import SettingError
 from doublure.schema.columns.boolean import BooleanColumn
 from doublure.schema.columns.category import CategoryColumn
+from doublure.schema.columns.code import CodeColumn
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.constant import ConstantColumn
 from doublure.schema.columns.date import DateColumn
@@ -36,6 +37,7 @@ MODELS: tuple[type[Column], ...] = (
     RealColumn,
     CategoryColumn,
     OrdinalColumn,
+    CodeColumn,
     BooleanColumn,
     DateColumn,
     DatetimeColumn,

@@ -19,6 +19,7 @@ from doublure.data.tables.header import header_names
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
+from doublure.support.objects import Place, for_arrow
 
 if TYPE_CHECKING:
     from doublure.schema.written import Written
@@ -37,7 +38,7 @@ class ArrowFileSource(TableSource):
         DataError: The file is damaged, or of the first version of Feather.
     """
 
-    def __init__(self, path: Path, written: Written | None = None) -> None:
+    def __init__(self, path: Place, written: Written | None = None) -> None:
         self._path = path
         with self._opened() as reader:
             stored = reader.schema
@@ -64,13 +65,19 @@ class ArrowFileSource(TableSource):
         import pyarrow as pa
 
         try:
-            with pa.memory_map(str(self._path)) as file:
+            with for_arrow(self._path) as given, _mapped(given) as file:
                 whole = file.read(len(_FILE)) == _FILE
                 file.seek(0)
                 yield pa.ipc.open_file(file) if whole else pa.ipc.open_stream(file)
         except (pa.ArrowException, OSError, ValueError):
             remedy = "check that the file is whole, or write it as Parquet"
             raise DataError("cannot be read as Arrow", field=self._path.name, remedy=remedy) from None
+
+
+def _mapped(given: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.memory_map(str(given)) if isinstance(given, Path) else pa.PythonFile(given, "r")
 
 
 def _batches(reader: Any) -> Iterator[Any]:
