@@ -112,7 +112,7 @@ def dies_at(point: str, number: int, ledger: Path | None = None) -> None:
 
         def paid(reservation: Any, what: Any, honest: Any = honest) -> None:
             honest(reservation, what)
-            if ledger is None or reservation._store.path == ledger:
+            if ledger is None or reservation._store.place.address == str(ledger.absolute()):
                 turn("paid")
 
         setattr(Reservation, name, paid)
