@@ -95,7 +95,7 @@ def fit(
         ledger: The ledger that the run is charged to, durably, before the data is opened.
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
             a temporary folder, which the error names, and can be resumed from there.
-        resume: Resume the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
+        resume: Resume the run in ``out``: what was drawn is told again, what is left is drawn inside its reservation.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
@@ -248,7 +248,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
             folder.forget_codes()
-            folder.answers.forget()
+            folder.answers.forget_all()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return read_synthesizer(folder)
     return None
