@@ -162,14 +162,21 @@ def test_a_nan_of_another_program_is_an_empty_cell() -> None:
 
 def test_one_text_or_none_is_one_state_as_ever() -> None:
     text = "doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {{type: integer, bounds: [0, 9], missing: {}}}}}"
-    for missing, texts in (("true", ("",)), ("['?']", ("?",)), ("[-9]", ("-9",)), ("false", ()), ("['']", ("",))):
+    for missing, texts in (
+        ("true", ("",)),
+        ("['?']", ("?",)),
+        ("[-9]", ("-9",)),
+        ("false", ()),
+        ("['']", ("",)),
+        ("['', '<0.2']", ("", "<0.2")),
+    ):
         assert Schema.parse(text.format(missing)).columns["a"].missing_texts == texts
     styles = {style: Schema.parse(text.format(f"{{style: {style}}}")).columns["a"] for style in ("r", "sql", "sas")}
     assert styles["r"] == Schema.parse(text.format("[NA]")).columns["a"]
     assert styles["sql"].missing_texts == ("NULL",)
     assert styles["sas"].missing_texts[:4] == ("", ".", "._", ".A")
     assert len(styles["sas"].missing_texts) == 29
-    with pytest.raises(SchemaError, match="r, sas, sql"):
+    with pytest.raises(SchemaError, match="r, sas, stata, sql"):
         Schema.parse(text.format("{style: spss}"))
 
 

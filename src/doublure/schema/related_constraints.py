@@ -18,6 +18,7 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.rules.at_most import AtMost, compared_pairs
+from doublure.schema.rules.calendar_order import comparable
 from doublure.schema.rules.computed import ComputedRule
 from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.registry import MODELS, make_union
@@ -100,6 +101,12 @@ def within_table(rules: Sequence[Rule], table: str) -> tuple[Rule, ...]:
 def across_tables(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, str], ...]:
     """Return the pairs ``(low, high)`` of columns of two tables of which the first is at most the second."""
     return tuple((low, high) for low, high in compared_pairs(rules, columns) if table_of(low) != table_of(high))
+
+
+def across_calendars(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, str], ...]:
+    """Return those pairs whose columns are times of different calendars, such as a birth and a moment."""
+    pairs = (pair for rule in rules if isinstance(rule, AtMost) for pair in rule.across_calendars(columns))
+    return tuple((low, high) for low, high in pairs if table_of(low) != table_of(high))
 
 
 def sums(rules: Sequence[Rule]) -> dict[str, str]:
@@ -213,7 +220,8 @@ def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
     for name in rule.names:
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
-        if not columns[name].alike(columns[rule.names[0]]):
+        first = columns[rule.names[0]]
+        if not (columns[name].alike(first) or comparable(columns[name], first)):
             raise ValueError(f"{printable(name)} is compared across tables with another type; use one type for both")
 
 

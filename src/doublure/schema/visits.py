@@ -175,11 +175,13 @@ class VisitsSchema(TableSchema):
             if isinstance(rule, ComputedRule) and self.table_of(rule.of) == RECORDS:
                 computed.append(rule)
                 continue
-            pairs = [pair for pair in compared_pairs([rule], self.columns) if len({*map(self.table_of, pair)}) == 2]
+            calendars = rule.across_calendars(self.columns) if isinstance(rule, AtMost) else ()
+            every = (*compared_pairs([rule], self.columns), *calendars)
+            pairs = [pair for pair in every if len({*map(self.table_of, pair)}) == 2]
             if not pairs:
                 named = ", ".join(map(printable, rule.names))
                 raise ValueError(
-                    f"{rule.word} names columns in per_unit and others ({named}); use at_most, or leave it out"
+                    f"{rule.word} names columns in per_unit and others ({named}); only at_most may, so leave it out"
                 )
             across += [AtMost(at_most=tuple(f"{self.table_of(name)}.{name}" for name in pair)) for pair in pairs]
             for table, own in within.items():

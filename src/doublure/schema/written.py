@@ -108,9 +108,10 @@ class TextForm(Frozen):
         return {key: getattr(self, key) for key in KEYS if getattr(self, key) is not None}
 
     def written_as(self, columns: Mapping[str, Column], *, numbered: bool = False) -> Written | None:
-        """Return how text is to be read; None where it is as doublure reads text anyway."""
+        """Return how a table is to be read; None where it is as doublure reads tables anyway."""
         found = Written(columns=columns, numbered=numbered, **self.text_form)
-        return found if self.text_form or found.rewrites else None
+        coded = any(isinstance(column.missing, tuple) for column in columns.values())
+        return found if self.text_form or coded or found.rewrites else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,6 +32,7 @@ from doublure.data.tables.rules import checked
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
 from doublure.support.mixing import Marks
+from doublure.support.objects import ObjectPath, Place, find_place
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -128,14 +128,14 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
         source = source.handed_out()
     if isinstance(source, Mapping):
         return RelatedSource("tables", {str(name): _open(table, str(name), written) for name, table in source.items()})
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, ObjectPath)):
         remedy = "give a folder, or a mapping of DataFrames"
         raise DataError("is neither a folder nor a mapping of tables", field="data", remedy=remedy)
-    folder = Path(source)
+    folder = find_place(source)
     if not folder.is_dir():
         raise DataError("is no folder", field=folder, remedy="give the folder that holds one file a table")
     found: dict[str, TableSource] = {}
-    for path in sorted(folder.iterdir()):
+    for path in _inside(folder):
         name = table_name(path)
         if name is None:
             continue
@@ -151,7 +151,14 @@ def _open(table: Any, name: str, written: Written | None) -> TableSource:
     return open_table(table, None if written is None else written.of_table(name))
 
 
-def table_name(path: Path) -> str | None:
+def _inside(folder: Place) -> list[Place]:
+    """Return what lies in a folder, in the order of names."""
+    if isinstance(folder, ObjectPath):
+        return [path for name, path in folder.inside().items() if "/" not in name]
+    return [*sorted(folder.iterdir())]
+
+
+def table_name(path: Place) -> str | None:
     """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
     known = path.is_file() and not path.name.startswith(".") and find_container(path) is not None
     return (bare_name(path) or None) if known else None

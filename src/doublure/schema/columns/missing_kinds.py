@@ -81,9 +81,10 @@ class ColumnOfKinds(Protocol):
 STYLES: Mapping[str, tuple[str, ...]] = {
     "r": ("NA",),
     "sas": (".", "._", *(f".{letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    "stata": (".", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")),
     "sql": ("NULL",),
 }
-"""The texts by which a program writes missing cells: SAS has 28 kinds of them."""
+"""The texts by which a program writes missing cells: SAS has 28 kinds of them, Stata 27."""
 
 
 def read_states(raw: pd.Series[Any], texts: Sequence[str], *, own: bool = False) -> Ints:
@@ -252,6 +253,16 @@ def _holds(dtype: Dtype | None, codes: Sequence[str]) -> bool:
         return True
     ends = np.iinfo(dtype.lower())
     return all(ends.min <= float(code) <= ends.max and float(code).is_integer() for code in codes)
+
+
+def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``(N,)`` numbers as objects, missing ones as the text of their state, and None without one."""
+    import numpy as np
+    import pandas as pd
+
+    numbers = column.kept_numbers(cells)
+    texts = np.array([None, *column.missing_texts[1:]], dtype=object)
+    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
 
 
 def _categorical(
