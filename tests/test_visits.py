@@ -323,7 +323,7 @@ def test_without_it_each_row_is_another_patient_and_that_is_said(tmp_path: Path)
         ("id: MRN, ", "", "max_records above 1 needs an id"),
         ("order: admitted", "order: dob", "order names no column of single rows"),
         ("order: admitted", "order: icd10", "order of records must be a number, a date or a moment"),
-        ("order: admitted", "order: discharged", "discharged is the order of a unit's rows; name it first in at_most"),
+        ("order: admitted", "order: discharged", "order of records needs missing: false and declared bounds"),
         (", per_unit: [dob, sex, zip]", "", "order goes with per_unit"),
         ("when: {icd10: O80}", "when: {sex: 1}", "implies names columns in per_unit and others"),
         ("kind: table", "kind: visits", "must be table, images, series or relational"),

@@ -2,7 +2,7 @@
 
 A column of the root that is below one of a child raises that one; where a child's is below the root's, the root's is
 raised to the highest of the unit's. What that leaves out of the bounds gives way on the other side. Rules within a
-table are kept again afterwards, and sums are added up last.
+table are kept again afterwards; sums are added up, and columns computed, last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.schema import ResolvedSchema
 from doublure.schema.missing_states import keep_holes
-from doublure.schema.related_constraints import across_calendars, across_tables, table_of
+from doublure.schema.related_constraints import JoinedRule, across_calendars, across_tables, table_of
 from doublure.schema.relational import ResolvedRelationalSchema
 from doublure.schema.rules.calendar_order import comparable, first_at_least, last_at_most
 
@@ -54,8 +54,10 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         frames[root] = rules.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
     for total, of in schema.sums.items():
         _add_up(frames, total, of, parents[table_of(of)], schema)
-    columns = [own for own in schema.tables[root].columns if own in frames[root]]
-    frames[root] = frames[root][columns]
+    for each in schema.joined_rules:
+        _compute(frames, each, parents[table_of(each.of)], schema)
+    for name in {table_of(each) for each in schema.follows}:
+        frames[name] = frames[name][[own for own in schema.tables[name].columns if own in frames[name]]]
 
 
 def _lower(
@@ -92,6 +94,19 @@ def _add_up(
         cells = np.rint(cells / unit)
     sums = np.bincount(parents, cells, len(frames[schema.root])).astype(np.float64)
     _write(frames, total, sums * unit if unit else sums, schema)
+
+
+def _compute(
+    frames: dict[str, pd.DataFrame], joined: JoinedRule, parents: Ints, schema: ResolvedRelationalSchema
+) -> None:
+    """Fill a column of a child table that follows from its own row and its unit's."""
+    numbers = {}
+    for name in joined.rule.operands:
+        place = joined.places[name]
+        cells = _read(frames, place, schema)
+        numbers[name] = cells[parents] if table_of(place) == schema.root else cells
+    (derived,) = joined.rule.derivations(joined.columns(schema.columns))
+    _write(frames, joined.of, derived.follow(*(numbers[name] for name in derived.sources)), schema)
 
 
 def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelationalSchema) -> Floats:

@@ -22,7 +22,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
         spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
         forms: The endings of the files of related tables; those of a release that asks for none if left out.
     """
-    sources = {name: ", ".join(rule.sources) for rule in schema.constraints for name in rule.derives}
+    sources = {name: ", ".join(found) for name, found in schema.sources.items()}
     columns: list[dict[str, Any]] = []
     for name, column in schema.columns.items():
         values, bounds = [label(value) for value in column.shown_values], column.shown_bounds

@@ -37,15 +37,14 @@ def with_files(data: object, folder: Path) -> object:
     """
     if not isinstance(data, dict):
         return data
-    data = _with_values(data, folder, "")
-    rules = data.get("constraints")
-    if not isinstance(rules, list):
-        return data
-    return data | {"constraints": [_inlined(rule, folder, number) for number, rule in enumerate(rules)]}
+    return _with_values(data, folder, "")
 
 
 def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, Any]:
     found = dict(data)
+    if isinstance(rules := data.get("constraints"), list):
+        places = (f"{under}constraints.{number}" for number in range(len(rules)))
+        found["constraints"] = [_inlined(rule, folder, place) for rule, place in zip(rules, places, strict=True)]
     for key in ("columns", "attributes"):
         if isinstance(columns := data.get(key), dict):
             found[key] = {
@@ -109,13 +108,13 @@ def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
     return column | {"from": found}
 
 
-def _inlined(rule: Any, folder: Path, number: int) -> Any:
+def _inlined(rule: Any, folder: Path, place: str) -> Any:
     if not isinstance(rule, dict):
         return rule
     for model in MODELS:
         key = model.file_key
         if key is not None and isinstance(rule.get(key), str):
-            return rule | {key: _read(folder, rule[key], f"constraints.{number}.{key}", model, rule)}
+            return rule | {key: _read(folder, rule[key], f"{place}.{key}", model, rule)}
     return rule
 
 

@@ -162,7 +162,7 @@ class Written:
             as_text: Whether cells go into a CSV file; if not, into typed columns.
         """
         found = {
-            name: column.csv_cells(cells, self.marks) if as_text else column.stored_cells(cells, self.marks)
+            name: column.csv_cells(cells, self.marks) if as_text else column.typed_cells(cells, self.marks)
             for name, cells in frame.items()
             if (column := self.columns.get(str(name))) is not None
         }

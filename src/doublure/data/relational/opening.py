@@ -28,6 +28,7 @@ from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
+from doublure.data.tables.rules import checked
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
 from doublure.support.mixing import Marks
@@ -108,7 +109,8 @@ class RelatedSource:
         if not frames:
             frames.append(_canonical(pd.DataFrame(columns=list(wanted), dtype=object), wanted, schema))
             labels.append(pd.Series(dtype=object))
-        return cells.concatenate(frames, list(wanted)), pd.concat(labels, ignore_index=True)
+        rows = checked(cells.concatenate(frames, list(wanted)), schema.table(name))
+        return rows, pd.concat(labels, ignore_index=True)
 
 
 def open_related(source: Given, written: Written | None = None) -> RelatedSource:
@@ -170,12 +172,14 @@ def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: Relation
 
 @contextmanager
 def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
-    """Name a column that is refused by its table, too: several tables may have one of that name."""
+    """Name columns that are refused by their table, too: several tables may have some of these names."""
     try:
         yield
     except DataError as error:
-        if error.field in [printable(own) for own in schema.tables[name].columns]:
-            error.field = printable(f"{name}.{error.field}")
+        known = [printable(own) for own in schema.tables[name].columns]
+        refused = [error.field] if error.field in known else str(error.field).split(", ")
+        if all(own in known for own in refused):
+            error.field = ", ".join(printable(f"{name}.{own}") for own in refused)
         raise
 
 

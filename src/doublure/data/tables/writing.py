@@ -15,7 +15,7 @@ from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.row_forms import AS_TEXT, PACKAGES, ROW_WRITERS, check_library
 from doublure.data.tables.row_writers import RowWriter
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.columns.missing_kinds import cells_with_kinds, numbers_with_codes, numbers_with_texts
+from doublure.schema.columns.missing_kinds import cells_with_kinds, numbers_with_texts
 from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
@@ -168,7 +168,7 @@ class TableRows:
         if self._form in PACKAGES:
             return cells_with_kinds(column, cells) if column.plain else cells
         if self._form != ".csv":
-            return numbers_with_codes(column, cells) if column.plain else cells
+            return column.typed_cells(cells, self._text.marks, coded=True)
         known = column.missing_texts
         texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
         return numbers_with_texts(column, cells, texts, self._text.marks)

@@ -19,6 +19,7 @@ from doublure.schema.columns.missing_kinds import (
     canonical_with_states,
     numbers_with_states,
     sampled_with_states,
+    stored_with_states,
 )
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.missing_states import hole_states, keep_holes
@@ -462,6 +463,18 @@ class Column(Frozen):
 
         dated = self.clock is not None or "date_format" in self.text_form
         return as_dtype(cells, self.dtype, lambda: self.csv_cells(cells, marks), dated=dated)
+
+    def typed_cells(self, cells: pd.Series[Any], marks: TextMarks, *, coded: bool = False) -> pd.Series[Any]:
+        """Return the same of any column, of one kind of missing or of several.
+
+        Args:
+            cells: The cells.
+            marks: How text writes dates and numbers where the column does not say it.
+            coded: Whether missing numbers of several kinds are their codes, as in a typed file; else NaN.
+        """
+        if self.missing_states > 1:
+            return stored_with_states(self, cells, marks, coded=coded)
+        return self.stored_cells(cells, marks)
 
     def rounded(self, numbers: Floats) -> Floats:
         """Return ``(N,)`` numbers with no more decimals than cells have."""

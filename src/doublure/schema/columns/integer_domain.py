@@ -62,6 +62,8 @@ class IntegerDomain:
     """Whether records are looked for from public cells down, by parts of those that are full."""
     tapers: ClassVar[bool] = False
     """Whether values far from the others are expected to be ever rarer."""
+    smooth: ClassVar[bool] = True
+    """Whether cells beside one another are expected to hold about as many records; else all are exchangeable."""
 
     first: int
     last: int

@@ -11,6 +11,7 @@ import numpy as np
 from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
 from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
+from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
 from doublure.methods.statistics.tables.leaves import (
     ColumnLeaves,
     Floats,
@@ -101,7 +102,7 @@ class Node:
     single_variance: Floats = field(default_factory=lambda: np.zeros(0))
     believed: Floats = field(default_factory=lambda: np.zeros(0))
     fine: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    posterior: ColumnPosterior | None = None
+    posterior: ColumnPosterior | ExchangeablePosterior | None = None
     codes: CodePosterior | None = None
     missing: tuple[Floats, float] = field(default_factory=lambda: (np.zeros(0), 0.0))
 
@@ -162,7 +163,7 @@ class Node:
         domain = self.leaves.domain
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
-        self.posterior = ColumnPosterior(domain, starts)
+        self.posterior = make_posterior(domain, starts)
         self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
         if lattices is not None:
             self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
@@ -326,3 +327,8 @@ _SURE = 100.0
 """Precision of a column's total, in that of a group's count: it is known from all columns together."""
 _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""
+
+
+def make_posterior(domain: IntegerDomain, starts: Ints) -> ColumnPosterior | ExchangeablePosterior:
+    """Return what estimates the rows of a column's leaves from all of its counts, by what its cells are like."""
+    return ColumnPosterior(domain, starts) if domain.smooth else ExchangeablePosterior(domain, starts)

@@ -46,8 +46,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     heaviest,
     join_neighbours,
 )
-from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts
-from doublure.methods.statistics.tables.posterior import ColumnPosterior
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -229,7 +228,7 @@ class NoisyTables:
                 node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
-                node.posterior = ColumnPosterior(node.leaves.domain, node.leaves.starts)
+                node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
         codes = self._count_codes(lists[: self._places(plan.CODES) // plan.CODE_LEVELS])
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
