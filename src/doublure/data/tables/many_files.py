@@ -12,11 +12,11 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
-from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.errors import DataError, Fault, FaultyRecords, printable
 from doublure.schema.scalars import Misfit
 
 PATTERN = frozenset("*?[")
-_REMEDY = "give files of one form with one header, such as Parquet or CSV"
+_REMEDY = "give files of one form with one header"
 
 
 class FilesSource(TableSource):
@@ -37,7 +37,11 @@ class FilesSource(TableSource):
     def check_names(self, names: Iterable[str]) -> None:
         wanted = list(names)
         for file in self._files:
-            file.check_names(wanted)
+            try:
+                file.check_names(wanted)
+            except DataError as error:  # the same names may stand in all others
+                message = f"{error.message} ({printable(file.name)})"
+                raise DataError(message, field=error.field, remedy=error.remedy) from None
 
     @override
     def pieces(self) -> list[TableSource]:
@@ -83,8 +87,11 @@ def files_of(given: Path) -> list[Path] | None:
         return None
     if not found:
         raise DataError("holds no file", field=given, remedy="give a folder or a pattern of Parquet or CSV files")
-    if len({_form(path) for path in found}) > 1:
-        raise DataError("has files of several forms", field=given, remedy=_REMEDY)
+    if len(by_form := _by_form(found)) > 1:
+        *others, usual = by_form
+        odd, among = (printable(min(paths).name) for paths in (others[0], usual))
+        remedy = f"{_REMEDY}; move others out, or give a pattern such as {printable(given.name)}/*{usual[0].suffix}"
+        raise DataError(f"has files of several forms, {odd} beside {among}", field=given, remedy=remedy)
     return sorted(found)
 
 
@@ -107,6 +114,14 @@ def _inside(folder: Path) -> list[Path]:
     """Return the files of a folder and of folders in it, without those that engines and editors keep there."""
     inside = (path for path in folder.rglob("*") if path.is_file())
     return [path for path in inside if not any(part[0] in "._" for part in path.relative_to(folder).parts)]
+
+
+def _by_form(paths: Sequence[Path]) -> list[list[Path]]:
+    """Return files by their form, that of most files last."""
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        found.setdefault(_form(path), []).append(path)
+    return sorted(found.values(), key=len)
 
 
 def _form(path: Path) -> str:
