@@ -120,6 +120,7 @@ def plan_releases(
     paired: int | None = None,
     seen: float | None = None,
     round_values: bool = True,
+    given: int = 0,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -130,16 +131,17 @@ def plan_releases(
         paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
         round_values: Whether round values are counted; if not, cells and single values are counted as much better.
+        given: How many of the first columns are known already, with all their pairs, and not counted.
     """
     units = schema.public_units
-    names = [name for name in counted_columns(schema) if name != within]
+    names = [name for name in counted_columns(schema) if name != within][given:]
     columns = len(names)
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
     nullable = [name for name in names if schema.columns[name].missing is not False]
     blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
-    pairs = math.comb(nodes, 2)
+    pairs = math.comb(nodes + given, 2) - math.comb(given, 2)
     pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and not pairs_within
     tables = {
@@ -151,9 +153,9 @@ def plan_releases(
         REPEATED: len(numbers),
         COLUMNS: columns,
         BY_TARGET: nodes if beside else 0,
-        SCORES: min(pairs, scored or pairs) if nodes > 2 else 0,
+        SCORES: min(pairs, scored or pairs) if nodes + given > 2 else 0,
         PAIRS: pairs if pairs_within else min(pairs, paired or _PAIRS_A_COLUMN * nodes),
-        TREE: max(0, nodes - 1),
+        TREE: nodes if given else max(0, nodes - 1),
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
