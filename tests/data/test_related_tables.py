@@ -111,7 +111,7 @@ def check_every_id_is_numbered_anew():
 
 def test_every_id_is_numbered_anew(monkeypatch):
     check_every_id_is_numbered_anew()
-    plant(monkeypatch, RelatedRows, "handed_out", ("own in table.ids", "own == table.key"))
+    plant(monkeypatch, RelatedRows, "handed_out", ("column.modelled", "own != table.key"))
     with pytest.raises(KeyError):
         check_every_id_is_numbered_anew()
 

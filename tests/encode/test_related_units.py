@@ -10,11 +10,12 @@ from planting import plant
 
 import doublure as db
 from doublure.data.relational import open_related
-from doublure.data.relational.records import marked, remarked
+from doublure.data.relational.records import marked
 from doublure.encode import across_tables
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
+from doublure.support.mixing import remarked
 
 TEXT = """
 doublure: 1

@@ -81,6 +81,23 @@ def test_bounds_that_are_far_too_wide_cost_nothing(make, times):
     assert beyond.max() < 0.001
 
 
+def test_both_sides_of_zero_keep_their_rows():
+    """Cells are finest at zero, so that a cell's rows rise on either side of it where values are even."""
+    shares = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        even = read(np.linspace(-295, 295, 60).round().astype(np.int64), -500, 500, seed=seed, times=0.06)
+        warm = read(np.rint(rng.normal(100, 90, 8000)).astype(np.int64), -600, 600, seed=seed)
+        losses = np.where(rng.random(8000) < 0.05, -rng.lognormal(4, 1, 8000), rng.lognormal(6, 1, 8000))
+        few = read(np.rint(losses).astype(np.int64), -100_000, 100_000, seed=seed, times=0.3)
+        shares.append([(drawn(node) < 0).mean() for node in (even, warm, few)])
+    even, warm, few = np.median(shares, axis=0)
+    assert even == pytest.approx(0.5, abs=0.1)
+    assert np.abs(np.array(shares)[:, 0] - 0.5).max() < 0.2
+    assert warm == pytest.approx(0.133, abs=0.03)
+    assert few == pytest.approx(0.05, abs=0.02)
+
+
 def test_few_rows_do_not_reach_the_bounds():
     """1,000 rows of a Poisson number in [0, 365]: 12 of 60,000 rows were at 365, and twice the deviation."""
     found = []

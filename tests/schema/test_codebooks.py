@@ -78,7 +78,7 @@ def back(schema: Schema, folder: Path) -> Schema:
 
 def test_every_schema_of_the_tests_comes_back(tmp_path: Path) -> None:
     assert len(schemas()) > 60
-    assert {schema.kind for schema in schemas().values()} == {"table", "relational", "series", "images"}
+    assert {schema.file_kind for schema in schemas().values()} == {"table", "relational", "series", "images"}
     lost = [
         name for name, schema in schemas().items() if (again := back(schema, tmp_path)) != schema
         or again.sha256 != schema.sha256
@@ -116,7 +116,7 @@ def test_any_value_comes_back(tmp_path_factory, values, missing, meaning, name) 
 
 
 def test_a_codebook_takes_every_key_of_every_type() -> None:
-    assert {key for model in models() for key in model.model_fields} <= {
+    assert {field.alias or key for model in models() for key, field in model.model_fields.items()} <= {
         *further(),
         "type",
         "values",

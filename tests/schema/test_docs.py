@@ -38,7 +38,9 @@ def test_the_first_page_has_ten_lines() -> None:
 
 @pytest.mark.parametrize("line", COLUMNS)
 def test_every_column_shown_is_a_column(line: str) -> None:
-    schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {line}\n")
+    schema = Schema.parse(
+        f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {line}\n  b: {{type: boolean, missing: false}}\n"
+    )
     assert schema.undeclared == ()
 
 
@@ -58,6 +60,7 @@ def test_every_type_and_key_is_described() -> None:
             "type",
             "values",
         ),
+        *("as", "by", "from", "locale", "order", "pattern", "per", "value", "who"),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
         *("date_format", "dtype", "format", "written"),
     }

@@ -13,7 +13,6 @@ from doublure.drafting.metadata import form
 from doublure.drafting.metadata.registry import FORMS, read_metadata
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
 from doublure.schema import Schema
-from doublure.schema.columns import types
 
 REDCAP = """\
 "Variable / Field Name","Form Name","Section Header","Field Type","Field Label",\
@@ -139,10 +138,6 @@ def described(folder: Path, what: str, said: object, *columns: str):
     return made
 
 
-def faked(as_: str) -> str:
-    return "fake" if "fake" in types() else "id"
-
-
 def test_a_redcap_dictionary_says_all_but_bounds_that_it_lacks(tmp_path: Path) -> None:
     made = described(tmp_path, "redcap", REDCAP, *(
         "record_id", "first_name", "mail", "sex", "age", "weight", "visit", "intake_complete", "seen", "woke", "pain",
@@ -150,7 +145,7 @@ def test_a_redcap_dictionary_says_all_but_bounds_that_it_lacks(tmp_path: Path) -
     ))  # fmt: skip
     columns = made.schema.columns
     assert {name: column.type for name, column in columns.items()} == {
-        "record_id": "id", "first_name": "id", "mail": faked("email"), "sex": "category", "age": "integer",
+        "record_id": "id", "first_name": "fake", "mail": "fake", "sex": "category", "age": "integer",
         "weight": "real", "visit": "date", "intake_complete": "ordinal", "seen": "datetime", "woke": "time",
         "pain": "integer", "drugs___1": "boolean", "drugs___na": "boolean", "smoker": "boolean", "bmi": "real",
         "town": "category", "visit_complete": "ordinal", "redcap_event_name": "category",
@@ -183,7 +178,7 @@ def test_a_data_package_is_read(tmp_path: Path) -> None:
     assert (columns["sex"].values, columns["sex"].description) == (("f", "m"), "Sex")
     assert (columns["grade"].type, columns["grade"].values) == ("ordinal", (1, 2))
     assert columns["grade"].description == "(1 low, 2 high)"
-    assert (columns["nr"].type, columns["mail"].type, columns["on"].type) == ("id", "id", "boolean")
+    assert (columns["nr"].type, columns["mail"].type, columns["on"].type) == ("id", "fake", "boolean")
     assert "DD.MM.YYYY" in (schema.date_format, columns["born"].fact("date_format"))
 
 
@@ -214,7 +209,7 @@ def test_metadata_of_sdv_is_read(tmp_path: Path) -> None:
     columns = made.schema.columns
     assert {name: column.type for name, column in columns.items()} == {
         "guest": "id", "nights": "integer", "rate": "real", "room": "category", "member": "boolean", "arrived": "date",
-        "called": "datetime", "mail": faked("email"), "secret": "id", "some": "category",
+        "called": "datetime", "mail": "fake", "secret": "id", "some": "category",
     }  # fmt: skip
     assert "DD MM YYYY" in (made.schema.date_format, columns["arrived"].fact("date_format"))
     assert "columns.nights.bounds" in made.schema.undeclared

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.drafting import proposals
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import rules_for
@@ -41,13 +42,14 @@ FRAME = pd.DataFrame(
 )
 WANTED = {
     "patient_id": "{type: id}",
-    "mail": "{type: id, dtype: str}",
+    "mail": "{type: fake, as: email}",
     "code": "{type: category, values: [CODE, CODE]}",
     "born": "{type: date, date_format: D-M-YYYY, bounds: undeclared, dtype: str}",
     "born-us": "{type: date, date_format: M/D/YYYY, bounds: undeclared, dtype: str}",
     "price": "{type: real, bounds: undeclared, dtype: str}",
     "points": "{type: integer, bounds: undeclared, missing: [TEXT], dtype: str}",
     "Fall-Nr": "{type: id, dtype: str}",
+    "remark": "{type: constant}",
     "weight": "{type: real, bounds: undeclared, missing: [TEXT], dtype: str}",
     "kilos": "{type: real, bounds: undeclared, precision: 1, dtype: str}",
     "cents": "{type: real, bounds: undeclared, precision: 2, format: '0.00', dtype: str}",
@@ -63,6 +65,11 @@ def proposed(text: str) -> dict[str, str]:
     return dict(line.split("}  # if ")[0].split(": ", 1) for line in lines)
 
 
+@pytest.fixture(autouse=True)
+def _with_faker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "has_faker", lambda: True)
+
+
 def test_types_are_proposed_beside_what_is_stored() -> None:
     made = drafted(FRAME)
     assert proposed(made.to_yaml()) == {name: wanted.removesuffix("}") for name, wanted in WANTED.items()}
@@ -71,12 +78,40 @@ def test_types_are_proposed_beside_what_is_stored() -> None:
     assert "# decimal: ','\n# thousands: .\n" in made.to_yaml()
 
 
-def test_free_text_is_proposed_to_be_left_out() -> None:
+def test_free_text_is_proposed_as_an_empty_column_or_to_be_left_out() -> None:
     made = drafted(FRAME)
-    assert "  # take the line above out  # if it is free text, which no method makes" in made.to_yaml()
-    assert [name for name, proposal in made.proposals.items() if proposal.column is None] == ["remark"]
+    assert "  # remark: {type: constant}  # if it is free text, which no method makes" in made.to_yaml()
+    assert "or take the line above out" in made.proposals["remark"].why
     few = FRAME.assign(remark=[f"one of {n % 4} long values" for n in range(N)])
     assert "remark" not in drafted(few).proposals  # a list of values, however long each is
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("name", "person_name"), ("Patient Name", "person_name"), ("first_name", "first_name"),
+        ("surname", "last_name"),
+        ("E-Mail", "email"), ("phone_number", "phone"), ("street address", "street"), ("IBAN", "iban"),
+        ("filename", None), ("column_name", None), ("phones_sold", None),
+    ],
+)  # fmt: skip
+def test_columns_about_people_are_proposed_by_their_names(name: str, subject: str | None) -> None:
+    made = drafted(pd.DataFrame({name: ["q", "r"], "age": [1, 2]})).proposals.get(name)
+    assert (None if made is None else made.column) == (subject and {"type": "fake", "as": subject})
+
+
+def test_accounts_are_known_by_their_form() -> None:
+    cells = [f"DE{n:02}50010517{n:010}" for n in range(60)]
+    made = drafted(pd.DataFrame({"konto": cells, "age": range(60)}))
+    assert made.proposals["konto"].column == {"type": "fake", "as": "iban"}
+    assert "5001" not in made.to_yaml()
+
+
+def test_without_faker_such_a_column_is_to_be_left_out_and_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "has_faker", lambda: False)
+    text = drafted(pd.DataFrame({"email": ["q"], "phone": ["1"], "age": [1]})).to_yaml()
+    assert "# take the line above out  # if by its name it holds names or addresses of people: it is then" in text
+    assert "after pip install 'doublure[fake]' it may be {type: fake, as: email}" in text
 
 
 def test_no_cell_and_no_single_record_reaches_a_proposal() -> None:
@@ -93,7 +128,7 @@ def test_a_word_in_capitals_that_is_left_in_is_refused_or_means_nothing() -> Non
 
 
 def test_few_cells_and_declared_columns_get_no_proposal(tmp_path: Path) -> None:
-    assert set(drafted(FRAME.head(30)).proposals) == {"patient_id", "Fall-Nr"}  # by their names alone
+    assert set(drafted(FRAME.head(30)).proposals) == {"patient_id", "Fall-Nr", "mail"}  # by their names alone
     path = tmp_path / "codes.csv"
     path.write_text("column,type,lower,upper\ncode,integer,0,9\n")
     assert "code" not in drafted(FRAME, path).proposals

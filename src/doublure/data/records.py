@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.errors import DataError
+from doublure.schema.columns.made_rows import MadeRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,25 @@ def several_records(unit: str) -> str:
 def taken(records: Any, rows: Any) -> Any:
     """Return some records, of a frame or of a kind's own container, as a fit loads or a sample returns them."""
     return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
+
+
+def with_made(records: Any, schema: Schema, before: int, seed: int) -> Any:
+    """Return synthetic records with the columns that are made anew; related tables get them as they are handed out.
+
+    Args:
+        records: As an encoder decodes them.
+        schema: What is public of them.
+        before: How many records of the sample come before them.
+        seed: Of the sample.
+    """
+    if hasattr(records, "with_made"):
+        return records.with_made(before, seed)
+    if not schema.only_columns:
+        return records
+    numbers = np.arange(before + 1, before + len(records) + 1, dtype=np.int64)
+    rows = MadeRows(seed=seed, numbers=numbers, units=numbers, cells=records, columns=schema.columns)
+    made = {name: column.made(rows, name) for name, column in schema.columns.items() if not column.modelled}
+    return records.assign(**made) if made else records
 
 
 def count_rows(records: Any) -> int:

@@ -33,7 +33,7 @@ class Ask(NamedTuple):
 def _of_the_unit(schema: Schema) -> Iterator[Ask]:
     """Yield what is left open of whose records they are, by names alone."""
     unit = schema.unit
-    name = likely_id(name for name, column in schema.columns.items() if column.modelled)
+    name = likely_id(name for name, column in schema.columns.items() if not column.identifies)
     who = None if name is None else people_in(name)
     if name is not None and who is not None and unit.id is None and not (unit.each_record or schema.open_ids):
         yield Ask(

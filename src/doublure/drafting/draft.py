@@ -30,7 +30,7 @@ from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.drafting.whose import proposed_units
 from doublure.errors import SchemaError, SettingError, printable
-from doublure.schema.columns import type_named
+from doublure.schema.columns import type_named, unmodelled_types
 from doublure.schema.columns.dtypes import Dtype, nullable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
@@ -591,7 +591,7 @@ def _windows(made: Draft) -> str:
 
 def _of_series(name: str, proposal: Proposal) -> str:
     """Return what a column of series may be: one that tells records apart is no column there, but a key."""
-    if proposal.column and proposal.column["type"] == "id":
+    if proposal.column and proposal.column["type"] in unmodelled_types():
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"

@@ -19,12 +19,14 @@ import pandas as pd
 from doublure.drafting import forms
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
-from doublure.schema.columns import Column, types
+from doublure.schema.columns import Column, types, unmodelled_types
+from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
 from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
+from doublure.support.extras import has_faker
 
 _MOST_CODES = 20
 _FEWEST = 40
@@ -34,6 +36,7 @@ _SOME = 1 - SHARE
 _CALENDAR = re.compile(r"(?i:(?:^|[_ .-])(?:year|yr|jahr|ann[eé]e|an|a[nñ]o|anno|jaar|ano|rok))$|[a-z]Year$|^YR")
 """Names of years in some languages."""
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _DECIMALS = re.compile(r"[+-]?\d*\.?(\d*)", re.ASCII)
@@ -45,7 +48,23 @@ _NO_CLOCKS = {*PLAIN} - {"text"}
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
+_LONGITUDE = re.compile(r"(?<![a-z])(?:longitude|long|lon|lng)(?![a-z])", re.IGNORECASE)
+_LATITUDE = re.compile(r"(?<![a-z])(?:latitude|lat)(?![a-z])", re.IGNORECASE)
 _COARSER = {"cat", "category", "group", "decile"}
+_WHOSE = r"(?:(?:patient|person|customer|client|user|employee|contact|doctor|physician)[ _.-]?)?"
+_OF_PEOPLE = {
+    subject: re.compile(_WHOSE + form, re.IGNORECASE)
+    for subject, form in {
+        "email": r"(?:e[ _-]?)?mail(?:[ _-]?addr(?:ess)?)?",
+        "first_name": r"(?:first|given|fore)[ _-]?name|vorname|prenom",
+        "last_name": r"(?:last|family|sur)[ _-]?name|surname|nachname",
+        "person_name": r"(?:full[ _-]?)?name",
+        "phone": r"(?:tele|mobile[ _-]?|cell[ _-]?)?phone(?:[ _-]?(?:number|no|nr))?|telefon",
+        "street": r"street(?:[ _-]?address)?|address|adresse|strasse",
+        "iban": r"iban",
+    }.items()
+}
+"""Subject of ``fake`` -> names of columns that hold it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +94,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         who = people_in(name)
         why = "it only tells records apart" if who is None else f"it names a {who}"
         return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
+    if storage == "text" and (subject := subject_named(name)) is not None:
+        return _of_people(subject, "by its name it holds names or addresses of people")
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
@@ -85,6 +106,16 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
 
 
+def subject_named(name: str) -> str | None:
+    """Return what a column of this name holds of people, as ``fake`` has it; None where it says nothing of them.
+
+    Example:
+        >>> subject_named("Patient name"), subject_named("e-mail"), subject_named("ward")
+        ('person_name', 'email', None)
+    """
+    return next((subject for subject, form in _OF_PEOPLE.items() if form.fullmatch(name.strip())), None)
+
+
 def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str], cells: int) -> Proposal | None:
     """Add that a text such as a question mark means missing, where one in 20 cells is one beside numbers or dates."""
     if max(blanks.values(), default=0) < _SOME * cells:
@@ -92,7 +123,7 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
     if found is None and storage not in ("text", "boolean"):
         column = {"type": storage, "bounds": "undeclared", "missing": ["TEXT"]}
         return Proposal(why="one text in it means missing", column=column, keys={})
-    if found is None or found.column is None or found.column["type"] == "id":
+    if found is None or found.column is None or found.column["type"] in unmodelled_types():
         return found
     return replace(
         found, why=f"{found.why}, and one text that means missing", column={**found.column, "missing": ["TEXT"]}
@@ -124,9 +155,22 @@ def _of_codes(texts: Sequence[str]) -> Proposal | None:
     return Proposal(why="these are codes", column={"type": "category", "values": ["CODE", "CODE"]}, keys={})
 
 
+def _of_people(subject: str, why: str) -> Proposal:
+    """Return made-up cells of a kind; without the library that makes them, the way to them."""
+    column = {"type": "fake", "as": subject}
+    if subject in WITHOUT_LIBRARY or has_faker():
+        return Proposal(why=f"{why}: cells are then made up, and never read", column=column, keys={})
+    way = f"after pip install 'doublure[fake]' it may be {yaml_text.inline(column)}"
+    return Proposal(why=f"{why}: it is then never read; {way}", column=None, keys={})
+
+
 def _of_texts(texts: Sequence[str]) -> Proposal | None:
-    if _most(_MAIL, texts) or _most(_UUID, texts):
-        why = "it only tells records apart, as addresses and identifiers do"
+    if _most(_MAIL, texts):
+        return _of_people("email", "it holds mail addresses")
+    if _most(_IBAN, texts):
+        return _of_people("iban", "it holds numbers of accounts")
+    if _most(_UUID, texts):
+        why = "it only tells records apart, as identifiers do"
         return Proposal(why=why, column={"type": "id"}, keys={})
     if (found := forms.dates(texts) or forms.months(texts) or forms.truths(texts)) is not None:
         return _proposed(found)
@@ -166,7 +210,8 @@ def _of_words(texts: Sequence[str]) -> Proposal | None:
     if sum(count for _, count in Counter(texts).most_common(_MOST_CODES)) >= SHARE * len(texts):
         return None
     if _most(_WORDS, texts):
-        return Proposal(why="it is free text, which no method makes: it is then never read", column=None, keys={})
+        why = "it is free text, which no method makes: cells are then empty, and never read; or take the line above out"
+        return Proposal(why=why, column={"type": "constant"}, keys={})
     if len(set(texts)) >= SHARE * len(texts):
         why = "it only tells records apart, as nearly every cell is another"
         return Proposal(why=why, column={"type": "id"}, keys={})
@@ -214,6 +259,13 @@ def _of_clocks(texts: Sequence[str]) -> Proposal | None:
     return None
 
 
+def _beside(other: str, name: str, longitude: re.Match[str]) -> bool:
+    """Say whether a name is that of a longitude, with a latitude's word in its place."""
+    latitude = _LATITUDE.search(other)
+    rest = name[: longitude.start()] + name[longitude.end() :]
+    return latitude is not None and other[: latitude.start()] + other[latitude.end() :] == rest
+
+
 def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
     return sum(form.fullmatch(text) is not None for text in texts) >= SHARE * len(texts)
 
@@ -237,7 +289,7 @@ def rules_for(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[str, s
     suggested = {model.suggested_by: model for model in MODELS}
     for likeness, pair in _alike(columns):
         rule = suggested[likeness]
-        file = "" if rule.file_key is None else f", {rule.file_key}: FILE"
+        file = "" if rule.file_key is None or not rule.needs_file else f", {rule.file_key}: FILE"
         yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
 
 
@@ -248,6 +300,11 @@ def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str,
         twin = next((other for other in columns if other.lower() == bare), None)
         if ending is not None and twin is not None:
             yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
+    for name in columns:
+        if (found := _LONGITUDE.search(name)) is not None:
+            twin = next((other for other in columns if _beside(other, name, found)), None)
+            if twin is not None and all(columns[each].plain for each in (name, twin)):
+                yield "two coordinates", (name, twin)
     times = [(name, column) for name, column in columns.items() if column.clock is not None]
     for kind in types():
         for both in pairwise(name for name, column in times if column.shown_type == kind):

@@ -52,7 +52,7 @@ def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeat
     wanted: dict[str, Collection[str]] = {
         name: column.missing_tokens
         for name, column in schema.columns.items()
-        if not column.modelled or (is_id_name(name) and people_in(name) is not None)
+        if column.identifies or (column.modelled and is_id_name(name) and people_in(name) is not None)
     }
     if not wanted:
         return []

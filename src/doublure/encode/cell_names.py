@@ -11,12 +11,15 @@ import numpy.typing as npt
 
 from doublure.encode.columns import RowEncoding
 from doublure.encode.differences import Gap
+from doublure.encode.points import PointEncoding
 
 MISSING = "(missing)"
 
 
 def axis_name(column: str, encoding: RowEncoding) -> str:
     """Return what an axis counts: a column, or how far it lies above another that it never is below."""
+    if isinstance(encoding, PointEncoding):
+        return " and ".join(encoding.columns)
     return f"{column} above {encoding.first}" if isinstance(encoding, Gap) else column
 
 
@@ -31,6 +34,8 @@ def interval_names(
         cells: ``(n,)`` the cell of each interval.
         size: How many cells.
     """
+    if isinstance(encoding, PointEncoding):
+        return _squares(encoding, starts, cells, size)
     own = encoding.steps if isinstance(encoding, Gap) else encoding
     first, last, unit = own.domain.first, own.domain.last, own.domain.unit
     begins = np.flatnonzero(np.append(True, np.diff(cells) != 0) | (starts > last))
@@ -40,4 +45,16 @@ def interval_names(
     parts: list[list[str]] = [[] for _ in range(size)]
     for begin, text in zip(begins.tolist(), texts, strict=True):
         parts[int(cells[begin])].append(MISSING if starts[begin] > last else text)
+    return tuple(" | ".join(names) for names in parts)
+
+
+def _squares(
+    point: PointEncoding, starts: npt.NDArray[np.float64], cells: npt.NDArray[np.int64], size: int
+) -> tuple[str, ...]:
+    """Return a name for each cell of an axis of places on a map."""
+    last = point.domain.last
+    ends = np.minimum(np.append(starts[1:] - 1, last), last)
+    parts: list[list[str]] = [[] for _ in range(size)]
+    for cell, low, high in zip(cells.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        parts[cell].append(MISSING if low > last else point.names_of(int(low), int(high)))
     return tuple(" | ".join(names) for names in parts)

@@ -32,6 +32,7 @@ from doublure.encode.numeric import MinMaxEncoding as MinMaxEncoding
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
 from doublure.encode.numeric import holes_beyond, number_encoding, with_states
+from doublure.encode.points import PointEncoding, points_in
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain
@@ -116,13 +117,13 @@ class ListedEncoding:
         return self.column.kept_cells(numbers)
 
 
-RowEncoding: TypeAlias = ColumnEncoding | Gap
+RowEncoding: TypeAlias = ColumnEncoding | Gap | PointEncoding
 
 
 def encoding(column: Column, numerics: Numerics, bins: int, *, alike: bool = False) -> ColumnEncoding:
     """Return the encoding of one column, all kinds of missing one where they count alike."""
     if not column.modelled:
-        raise SchemaError("an id is not encoded")
+        raise SchemaError("a column that is made anew is not encoded")
     if column.listed:
         return ListedEncoding(column=column, alike=alike)
     return number_encoding(column, numerics, bins, alike=alike)
@@ -131,7 +132,10 @@ def encoding(column: Column, numerics: Numerics, bins: int, *, alike: bool = Fal
 def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: int) -> dict[str, RowEncoding]:
     """Return the encodings of the columns named, every fact of which is known."""
     gaps = gaps_of(schema, numerics, bins)
-    return {name: gaps.get(name) or encoding(schema.columns[name], numerics, bins) for name in names}
+    points = points_in(schema) if numerics == "steps" else {}
+    return {
+        name: gaps.get(name) or points.get(name) or encoding(schema.columns[name], numerics, bins) for name in names
+    }
 
 
 def integer_domain(schema: Schema, name: str) -> IntegerDomain:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from doublure.data.relational.records import RelatedRows, marked, remarked
+from doublure.data.relational.records import RelatedRows, marked
 from doublure.encode import across_tables
 from doublure.encode.above_root import places_above
 from doublure.encode.encoder import Encoder
@@ -25,6 +25,7 @@ from doublure.errors import InputError
 from doublure.networks.related_layout import ChildPlace, UnitLayout
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import ResolvedRelationalSchema
+from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class RelationalEncoder(Encoder):
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         table = self.related.tables[name]
         frame = self.tables[name].decode(rows, rng)
-        return frame.drop(columns=[own for own in table.ids if own in frame])
+        return frame.drop(columns=[own for own in table.unmodelled if own in frame])
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:

@@ -33,6 +33,7 @@ from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import snapped_numbers
 from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
+from doublure.encode.points import PointEncoding
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -89,7 +90,8 @@ class TableEncoder(Encoder):
     def __init__(self, schema: ResolvedSchema, *, numerics: Numerics = "bins", bins: int = 32) -> None:
         self.schema = schema
         steering = schema.with_role("condition")
-        modelled = [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
+        follow = {*schema.derived, *(schema.beside if numerics == "steps" else ())}
+        modelled = [n for n, c in schema.columns.items() if c.modelled and n not in follow]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
         self._rules = RuleSet(schema.constraints, schema.columns)
         self.fewest_rows = _LENDERS if self._rules.movable else 0
@@ -118,13 +120,16 @@ class TableEncoder(Encoder):
         compact = np.empty((len(frame), len(self.blocks)))
         before: dict[str, Floats] = {}
         for name in self._turns:
-            for place, values in zip(self._places[name], self._coded(name, frame[name], before), strict=True):
+            coded = self._coded(name, frame, before)
+            for place, values in zip(self._places[name], coded, strict=True):
                 compact[:, place] = values
         return compact
 
-    def _coded(self, name: str, cells: pd.Series[Any], before: dict[str, Floats]) -> list[Floats]:
+    def _coded(self, name: str, frame: pd.DataFrame, before: dict[str, Floats]) -> list[Floats]:
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
-        own = self._encodings[name]
+        own, cells = self._encodings[name], frame[name]
+        if isinstance(own, PointEncoding):
+            return own.coded([column.numbers_of(frame[each]) for each, column in own.columns.items()])
         if isinstance(own, Gap):
             numbers, base = snapped_numbers(own.own, own.own.kept_numbers(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
@@ -172,8 +177,11 @@ class TableEncoder(Encoder):
         for block, part in zip(self.blocks, parts, strict=True):
             by_column[block.column].append(part)
         before: dict[str, Floats] = {}
-        decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
-        numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
+        decoded: dict[str, pd.Series[Any]] = {}
+        for name in self._turns:
+            decoded |= self._restored(name, by_column[name], rng, before)
+        # Numbers stand in the place of all that is made anew; derived columns follow below.
+        numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return keep(frame, self.schema, rng, self._rules)
 
@@ -195,18 +203,21 @@ class TableEncoder(Encoder):
 
     def _restored(
         self, name: str, values: list[Floats], rng: np.random.Generator | None, before: dict[str, Floats]
-    ) -> pd.Series[Any]:
-        """Return a column from its codes, and note in ``before`` what later columns are measured from."""
+    ) -> dict[str, pd.Series[Any]]:
+        """Return a column from its codes, or both of a point, and note what later columns are measured from."""
         own = self._encodings[name]
+        if isinstance(own, PointEncoding):
+            both = zip(own.columns.items(), own.numbers(values), strict=True)
+            return {each: column.cells_of(numbers) for (each, column), numbers in both}
         if isinstance(own, Gap):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
-            return own.own.kept_cells(numbers)
+            return {name: own.own.kept_cells(numbers)}
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
-            return own.column.kept_cells(before[name])
-        return own.restore(values, rng)
+            return {name: own.column.kept_cells(before[name])}
+        return {name: own.restore(values, rng)}
 
 
 def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:

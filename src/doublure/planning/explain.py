@@ -28,6 +28,7 @@ def explain(made: PlanContents) -> str:
     lines.append(f"Unit of privacy: {_unit(made)}")
     lines += [f"Assumed: {said}" for said in made.schema.assumed if made.guarantee.kind in COVERED]
     lines += _owners(made)
+    lines += [f"Costs nothing: {origin}" for origin in made.schema.origins]
     lines.append(describe_budget(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
@@ -207,6 +208,7 @@ def html(made: PlanContents) -> str:
         views.facts(named),
         views.grid(("what touches private records", "ε", "δ"), rows, right=(1, 2), total=priced),
         *(views.line(warning, "note") for warning in made.warnings),
+        *(views.line(f"Costs nothing: {origin}", "plain") for origin in made.schema.origins),
         views.fold("Settings", views.grid(("setting", "value"), settings)),
         views.line("plan.explain() says all of it in words: noise, forecast, claims."),
     )

@@ -74,6 +74,7 @@ def plan_contents(
         return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
     chosen = registry.method(name)
     refuse_undeclared(schema)
+    schema.ready()
     own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
     follows = chosen.given_noise(own) is not None
     budget = BudgetRequest.from_request(chosen, schema, epsilon, delta, follows=follows)

@@ -267,6 +267,8 @@ def holds(entry: Mapping[str, Any]) -> str:
         parts.append(list_values(list(map(str, values)), _MOST_VALUES))
     elif bounds:
         parts.append(f"{_end(bounds[0])} to {_end(bounds[1])}")
+    if entry.get("origin"):
+        parts.append(str(entry["origin"]))
     if entry.get("derived_from"):
         parts.append(f"follows from {entry['derived_from']}")
     if entry.get("missing"):

@@ -6,6 +6,8 @@ Cells are the same in every form of a file, so that forms can be compared:
 integer, real, id                   float64, NaN where one is missing
 date, datetime                      float64: days, or seconds, since 1970 on the column's own clock; NaN
 category, ordinal, boolean          object: labels as a file has them; None where one is missing
+fake, public, constant              the same
+id with a pattern                   float64: the number of the row that has this text
 ==================================  ==========================================================================
 """
 
@@ -22,6 +24,7 @@ import pandas as pd
 
 from doublure.data.tables.writing import defused
 from doublure.schema.columns import SECONDS, Column, type_named
+from doublure.schema.columns.patterns import RowNumbering, TextPattern
 from doublure.schema.columns.spelling import CellSpelling, TextMarks
 from doublure.schema.scalars import is_plain_number, label
 
@@ -53,6 +56,7 @@ class DescribedColumn:
         tokens: Texts of missing cells in a CSV file.
         defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
+        numbering: Of an id with a pattern, the rows that its texts number.
         spelling: How its texts are rewritten before they are read; None where they stay.
     """
 
@@ -65,6 +69,7 @@ class DescribedColumn:
     tokens: frozenset[str] = frozenset({""})
     defused: bool = False
     nullable: bool = False
+    numbering: RowNumbering | None = None
     spelling: CellSpelling | None = None
 
     @classmethod
@@ -88,7 +93,7 @@ class DescribedColumn:
         ends = None if bounds is None or model.listed else tuple(map(model.released_number, bounds))
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
-        precision = entry.get("precision")
+        precision, pattern = entry.get("precision"), entry.get("pattern")
         said = model.model_construct(**{key: entry[key] for key in ("date_format", "format") if key in entry})
         return cls(
             name=own,
@@ -100,8 +105,14 @@ class DescribedColumn:
             tokens=frozenset({"", *(each for text in texts for each in (text, str(defused(text)) if safe else text))}),
             defused=safe,
             nullable=bool(missing),
-            spelling=None if model.listed else said.spelling(marks or TextMarks()),
+            numbering=None if pattern is None else RowNumbering(TextPattern(str(pattern)), entry["order"] is not None),
+            spelling=None if model.listed or model.verbatim else said.spelling(marks or TextMarks()),
         )
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its cells are labels, and stand for no number."""
+        return self.model.listed or self.model.verbatim
 
     @property
     def _fractional(self) -> bool:
@@ -133,7 +144,7 @@ class DescribedColumn:
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
         respelt = self.spelling is not None and self.spelling.digits is not None
-        if not (self.model.listed or respelt) and series.dtype.kind in "iuf":
+        if not (self.labelled or respelt) and series.dtype.kind in "iuf":
             single = series.dtype in (np.dtype(np.float32), pd.Float32Dtype())
             numbers = series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
             codes = [float(text) for text in self.tokens if is_plain_number(text)]
@@ -147,19 +158,27 @@ class DescribedColumn:
         codes, different = pd.factorize(np.where(missing, "", column).astype(object))
         wanted = np.zeros(len(different), dtype=bool)
         wanted[codes[~missing]] = True
-        if self.model.listed:
+        if self.labelled:
             known = set(self.values)
             labels = [_labelled(each, known) if used else None for each, used in zip(different, wanted, strict=True)]
             found = np.array([*labels, None], dtype=object)
         else:
             try:
-                read = [self._number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
+                read = self._numbers(different, wanted)
             except (TypeError, ValueError, OverflowError):
                 raise InvalidCell from None
             if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
                 raise InvalidCell
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
+
+    def _numbers(self, cells: Cells, wanted: Cells) -> list[float]:
+        if self.numbering is None:
+            return [self._number(each) if used else math.nan for each, used in zip(cells, wanted, strict=True)]
+        texts = [str(each).removeprefix("'") if self.defused else str(each) for each in cells[wanted]]
+        found = np.full(len(cells), math.nan)
+        found[wanted] = self.numbering.numbers(texts)
+        return [*found]
 
     def _number(self, cell: Any) -> float:
         if self.defused and isinstance(cell, str):
@@ -177,7 +196,7 @@ class DescribedColumn:
         missing = pd.isna(cells)
         if missing.any() and not self.nullable:
             return "has a missing cell, and the dictionary says that none is"
-        if self.model.listed:
+        if self.labelled:
             if self.values and not set(cells[~missing]) <= set(self.values):
                 return "has a value that the dictionary does not list"
             return None
@@ -196,8 +215,10 @@ class DescribedColumn:
         """Return a read cell as text for a card."""
         if pd.isna(cell):
             return _MISSING
-        if self.model.listed:
+        if self.labelled:
             return str(cell)
+        if self.numbering is not None:
+            return self.numbering.texts([int(cell)])[0]
         if (text := self.model.axis_text(float(cell))) is not None:
             return _DAY_AND_CLOCK.sub(" ", text)
         if self._fractional:

@@ -156,7 +156,7 @@ class _NumberingCheck:
         self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int], unit: Mapping[str, Any]
     ) -> None:
         self._of_units, self._most = {unit.get("id"), *unit.get("per_unit", ())}, unit.get("max_records")
-        self._keys = [each.name for each in table.columns if not each.model.modelled]
+        self._keys = [each.name for each in table.columns if each.model.identifies]
         self._series, self._above = table.series, above
         self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
         self._rows, self._last, self._many, self._step = 0, 0.0, 0, -1.0

@@ -32,11 +32,12 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "values": values or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],
                 "precision": column.decimals,
-                "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
+                "missing": column.shown_missing,
                 "roles": list(column.roles),
                 "derived_from": sources.get(name),
             }
         )
+        columns[-1] |= {} if column.origin is None else {"origin": column.origin, **column.told}
         columns[-1] |= {**column.text_form, **({} if column.dtype is None else {"dtype": column.dtype})}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)

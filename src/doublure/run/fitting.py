@@ -146,6 +146,7 @@ def fit(
     if with_torch := chosen.needs_torch(plan.schema, plan.settings):
         require_torch(f"method {chosen.name}")
     chosen.ready(plan.schema, plan.settings)
+    plan.schema.ready()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.choose_seed(seed)
     check_device(device)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from doublure.data.records import count_rows, filling, handed_out, joined, taken
+from doublure.data.records import count_rows, filling, handed_out, joined, taken, with_made
 from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -109,7 +109,7 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the sampling for users of the records, a line each."""
-        said = unshared_conditions(methods.method(self.plan.method), self.schema)
+        said = (*unshared_conditions(methods.method(self.plan.method), self.schema), *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property
@@ -314,7 +314,7 @@ class Synthesizer:
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
             for frame, done in self._of_group(n, drawings[0], (seed,), chunk_rows, first):
-                yield self._numbered(frame, done)
+                yield with_made(frame, self.schema, done, seed)
             return
         done, number = min(n, first * chunk_rows), first
         while done < n or number == 0:
@@ -326,7 +326,7 @@ class Synthesizer:
             ]
             whole = joined(parts)
             order = np.random.default_rng([seed, number]).permutation(len(whole))
-            yield self._numbered(taken(whole, order), done)
+            yield with_made(taken(whole, order), self.schema, done, seed)
             done, number = done + size, number + 1
 
     def _of_group(
@@ -366,14 +366,6 @@ class Synthesizer:
             parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
             units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
         return parts[0] if len(parts) == 1 else joined(parts)
-
-    def _numbered(self, frame: Any, done: int) -> Any:
-        if hasattr(frame, "flattened"):
-            return frame.flattened(done)
-        for name, column in self.schema.columns.items() if self.schema.only_columns else ():
-            if not column.modelled:
-                frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
-        return frame
 
 
 def require_count(n: SupportsIndex) -> int:

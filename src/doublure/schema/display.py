@@ -65,7 +65,7 @@ def html(schema: Any) -> str:
 def _cells(column: Any) -> str:
     """Return what a column's cells can be: bounds or values, or the state of what is not known."""
     if not column.modelled:
-        return "made anew: 1, 2, 3, …"
+        return column.origin or "made anew: 1, 2, 3, …"
     if column.truth:
         return ", ".join(column.labels)
     found = column.fact("values" if column.listed else "bounds")

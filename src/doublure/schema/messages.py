@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import MODELS, models, types
+from doublure.schema.columns.fake import SUBJECTS
+from doublure.schema.columns.patterns import EXAMPLE
 from doublure.schema.rules.registry import MODELS as RULES
 from doublure.support.guessing import nearest_name
 
@@ -76,7 +78,25 @@ _FORMS = {
     "encoding": "must be the name of an encoding, such as latin-1",
     "delimiter": "must be one character, such as ';'",
     "zero_inflated": "must be true or false",
+    "as": f"must be {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}",
+    "locale": "must be a locale of Faker, such as en_GB",
+    "pattern": f"must be a text with places for digits, letters or hex, such as {EXAMPLE}",
+    "who": "must be a word",
+    "per": "must be unit or row",
+    "value": "must be a text, a number, true or false",
+    "from": "must be a CSV file beside the schema, a list of texts, or a text for each key",
+    "by": "must be the name of a column",
 }
+_COLUMN_ORDER = "must be random, and goes with a pattern; or be left out"
+_NO_TYPES = {
+    **dict.fromkeys(
+        ("text", "string", "str", "free_text", "freetext"),
+        "list its values in a category; free text is never made: leave the column out, or write {type: constant}; for "
+        "names and addresses, write {type: fake, as: person_name}",
+    ),
+    **dict.fromkeys(("name", "person_name", "email", "phone", "address", "iban"), "write {type: fake, as: NAME}"),
+}
+"""Types that are looked for and do not exist -> the remedy."""
 _LISTED = ("category", "ordinal", "boolean")
 _TYPES: dict[str, Callable[[], tuple[str, ...]]] = {
     "columns": types,
@@ -86,7 +106,12 @@ _TYPES: dict[str, Callable[[], tuple[str, ...]]] = {
 _IN_TWO = (["unit"], ["release"], ["constraints"], ["images"], ["label"], ["series"])
 _MOST_NAMED = 8
 _SEE = "see docs/schema.md"
-_KNOWN = ("misfit", "defaults", *_FORMS, *(key for model in MODELS for key in model.model_fields))
+_KNOWN = (
+    "misfit",
+    "defaults",
+    *_FORMS,
+    *(field.alias or key for model in MODELS for key, field in model.model_fields.items()),
+)
 
 
 def one_line(error: ValidationError) -> SchemaError:
@@ -125,13 +150,18 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     if kind.startswith("union_tag") and key in _TYPES:
         what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known here"
         known = _TYPES[key]()
-        near = nearest_name(str(first.get("ctx", {}).get("tag", "")), known)
+        tag = str(first.get("ctx", {}).get("tag", ""))
+        if key == "columns" and tag in _NO_TYPES:
+            return path, what, _NO_TYPES[tag]
+        near = nearest_name(tag, known)
         return path, what, f"{f'did you mean {near}? ' if near else ''}give a type: {', '.join(known)}"
     if kind == "missing":
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
     if location[-1] in ("learn", "magnitude"):
         return path, f"{location[-1]} must be a number above 0", "write {learn: 0.05}"
     remedy = (_example(str(location[2])) if key == "bounds" else None) or _SEE
+    if key == "order" and "columns" in path:
+        return path, _COLUMN_ORDER, remedy
     form = _FORMS.get(".".join(path), _FORMS.get(key, "does not have the form of a schema"))
     return path, form, remedy
 

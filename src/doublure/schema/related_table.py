@@ -39,8 +39,8 @@ class RelatedTable(Frozen):
     columns: Mapping[str, AnyColumn]
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        """The columns that are keys, or other identifiers."""
+    def unmodelled(self) -> tuple[str, ...]:
+        """The columns that are keys, or of which nothing else is learned."""
         return tuple(name for name, column in self.columns.items() if not column.modelled)
 
 
@@ -55,8 +55,8 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
         raise ValueError(f"the table {shown} is named for a file; use letters, digits, spaces, - and _ alone")
     for column in table.columns:
         check_name(column)
-    if len(table.ids) == len(table.columns):
-        raise ValueError(f"{shown} has only ids, which are not learned; describe at least one other column")
+    if len(table.unmodelled) == len(table.columns):
+        raise ValueError(f"{shown} has only ids or others that are not learned; describe at least one to learn")
     for own, described in table.columns.items():
         if "weight" in described.roles:
             raise ValueError(f"{printable(own)} of {shown} is a weight; only one table by itself has one")
@@ -68,7 +68,7 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
     else:
         _check_child(shown, table, tables)
     for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
-        if named is not None and (named not in table.columns or table.columns[named].modelled):
+        if named is not None and not (named in table.columns and table.columns[named].identifies):
             raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
     if table.key is not None and table.key == table.foreign_key:
         raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
@@ -82,6 +82,11 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
         raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
     if table.max_children is None:
         raise ValueError(f"{shown} has a parent; declare max_children, which is public")
+    foreign = table.columns.get(table.foreign_key)
+    if foreign is not None and foreign.told:
+        raise ValueError(
+            f"foreign_key of {shown} has a pattern, and follows {printable(parent.key or '')}; leave it out"
+        )
     for name, column in table.columns.items():
         if "condition" in column.roles:
             raise ValueError(f"{printable(name)} of {shown} is a condition; only columns of the root can be")

@@ -70,6 +70,12 @@ class RelationalSchema(TextForm, Schema):
         return next(name for name, table in self.tables.items() if table.parent is None)
 
     @property
+    def root_key(self) -> Column:
+        """The column by which foreign keys name rows of the root."""
+        root = self.tables[self.root]
+        return root.columns[root.key or ""]
+
+    @property
     def children(self) -> tuple[str, ...]:
         """The tables that hang on it, in file order."""
         return tuple(name for name, table in self.tables.items() if table.parent is not None)
@@ -111,8 +117,13 @@ class RelationalSchema(TextForm, Schema):
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """All columns, as ``table.column``."""
-        return {f"{name}.{own}": each for name, table in self.tables.items() for own, each in table.columns.items()}
+        """All columns, as ``table.column``; foreign keys have the form of the root's key."""
+        found, form = {}, dict(self.root_key.told)
+        for name, table in self.tables.items():
+            for own, each in table.columns.items():
+                follows = form and own == table.foreign_key
+                found[f"{name}.{own}"] = each.model_copy(update=form) if follows else each
+        return found
 
     @override
     def asked(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Rules and lists of values that stand in files beside the schema.
+"""Rules, lists of values and public references that stand in files beside the schema.
 
 Each is read once, and is part of the schema (and of its hash) from then on.
 """
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, printable
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Rule
 
@@ -23,8 +23,8 @@ _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 def with_files(data: object, folder: Path) -> object:
     """Return a schema's plain data with the names of files replaced by what the files hold.
 
-    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header; ``values: {file: FILE}`` of a column has a
-    value a line.
+    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so is ``from: FILE`` of a column;
+    ``values: {file: FILE}`` has a value a line.
 
     Args:
         data: As YAML gives it.
@@ -46,7 +46,10 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
     found = dict(data)
     for key in ("columns", "attributes"):
         if isinstance(columns := data.get(key), dict):
-            found[key] = {name: _listed(each, folder, f"{under}{key}.{name}") for name, each in columns.items()}
+            found[key] = {
+                name: _looked_up(_listed(each, folder, f"{under}{key}.{name}"), name, folder, f"{under}{key}.{name}")
+                for name, each in columns.items()
+            }
     if not under and isinstance(tables := data.get("tables"), dict):
         found["tables"] = {
             name: _with_values(table, folder, f"tables.{name}.") if isinstance(table, dict) else table
@@ -65,6 +68,31 @@ def _listed(column: Any, folder: Path, field: str) -> Any:
         remedy = "write a value a line"
         raise SchemaError("names a file without values", field=f"{field}.values", remedy=remedy)
     return column | {"values": [int(text) for text in texts] if all(map(_WHOLE.fullmatch, texts)) else texts}
+
+
+def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
+    """Return a column with its public reference: the file's column of its name, by that of the key if there is one."""
+    if not (isinstance(column, dict) and isinstance(column.get("from"), str)):
+        return column
+    field, by = f"{field}.from", column.get("by")
+    header, *rows = _csv_rows(folder, column["from"], field)
+    wanted = [str(each).strip() for each in ((name,) if by is None else (by, name))]
+    for each in wanted:
+        if header.count(each) != 1:
+            message = f"names a file without one column {printable(each)}"
+            raise SchemaError(message, field=field, remedy="fix its header")
+    places = [header.index(each) for each in wanted]
+    if by is None:
+        return column | {"from": [row[places[0]] for row in rows]}
+    found: dict[str, str] = {}
+    for row in rows:
+        key, value = (row[place] for place in places)
+        if found.setdefault(key, value) != value:
+            remedy = "list each once"
+            raise SchemaError(
+                f"names a file with two values for one {printable(wanted[0])}", field=field, remedy=remedy
+            )
+    return column | {"from": found}
 
 
 def _inlined(rule: Any, folder: Path, number: int) -> Any:
@@ -92,7 +120,12 @@ def _text(folder: Path, name: str, field: str) -> str:
         raise SchemaError("names a file that is no CSV in UTF-8", field=field, remedy="export it again") from None
 
 
-def _read(folder: Path, name: str, field: str, model: type[Rule], rule: Any) -> Any:
+def _csv_rows(folder: Path, name: str, field: str) -> list[list[str]]:
+    """Return the header and lines of a CSV file.
+
+    Raises:
+        SchemaError: It is not there, or no such file.
+    """
     text = io.StringIO(_text(folder, name, field), newline="")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(text, strict=True) if row]
@@ -101,6 +134,11 @@ def _read(folder: Path, name: str, field: str, model: type[Rule], rule: Any) -> 
     if len(rows) < 2 or len(rows) > MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
         remedy = f"write a header and at most {MOST_ROWS:,} lines of as many cells, separated by commas"
         raise SchemaError("names a file without lines, or with lines of several lengths", field=field, remedy=remedy)
+    return rows
+
+
+def _read(folder: Path, name: str, field: str, model: type[Rule], rule: Any) -> Any:
+    rows = _csv_rows(folder, name, field)
     try:
         return model.from_file(rows, rule)
     except ValueError as error:

@@ -284,6 +284,11 @@ class Schema(Frozen):
         return derived_by(self.constraints)
 
     @property
+    def beside(self) -> frozenset[str]:
+        """Columns that are counted together with another, as one variable (``point``)."""
+        return frozenset(name for rule in self.constraints for name in rule.beside)
+
+    @property
     def repeated(self) -> dict[str, str]:
         """Those of :attr:`derived` that say the same as their source, value by value."""
         return derived_by(self.constraints, repeated=True)
@@ -314,7 +319,7 @@ class Schema(Frozen):
         unit = self.unit
         if self.one_record or unit.id is not None or unit.each_record:
             return ()
-        ids = [name for name, column in self.columns.items() if not column.modelled]
+        ids = [name for name, column in self.columns.items() if column.identifies]
         return tuple(sorted(ids, key=lambda name: people_in(name) is None))
 
     @property
@@ -356,6 +361,24 @@ class Schema(Frozen):
     def summary(self) -> str:
         """Its content in two words."""
         return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where the cells of columns come from that are not drawn, a line each; plain numbers of rows aside."""
+        found: dict[str, list[str]] = {}
+        for name, column in self.columns.items():
+            if column.origin is not None:
+                found.setdefault(column.origin, []).append(printable(name))
+        return tuple(f"{', '.join(names)}: {origin}" for origin, names in found.items())
+
+    def ready(self) -> None:
+        """Refuse columns that could not be made in a sample: a library is missing, or a pattern has too few texts.
+
+        Raises:
+            SettingError, MissingExtra: Naming the column.
+        """
+        for name, column in self.columns.items():
+            column.ready(name, self.public_units if self.only_columns else 0)
 
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""

@@ -39,10 +39,11 @@ class TableSchema(TextForm, Schema):
         if len(self.columns) > _MOST_COLUMNS:
             raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
         if not any(column.modelled for column in self.columns.values()):
-            raise ValueError("columns has only ids, which are not learned; describe at least one other column")
-        for name in self.columns:
+            raise ValueError("columns has only ids or others that are not learned; describe at least one to learn")
+        for name, column in self.columns.items():
             check_name(name)
-        if self.unit.id is not None and (self.unit.id not in self.columns or self.columns[self.unit.id].modelled):
+            column.check_beside(self.columns, name)
+        if self.unit.id is not None and not (self.unit.id in self.columns and self.columns[self.unit.id].identifies):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
         for role in ("target", "weight"):
             if len(self.with_role(role)) > 1:

@@ -80,6 +80,11 @@ class VisitsSchema(TableSchema):
                 raise ValueError(
                     f"per_unit names {printable(name)}, which is no other column; name columns of the table"
                 )
+            found_by = self.columns[name].found_by
+            if found_by is not None and found_by not in own:
+                raise ValueError(
+                    f"per_unit names {printable(name)}, which follows {printable(found_by)} of single rows; take it out"
+                )
         for part, names in (("names only ids", own), ("leaves only ids to single rows", set(self.columns) - own)):
             if not any(self.columns[name].modelled for name in names):
                 raise ValueError(f"per_unit {part}; name the columns that stay the same within a {unit.name}")
@@ -120,8 +125,10 @@ class VisitsSchema(TableSchema):
 
     def _split(self) -> SplitTables:
         unit, key = self.unit, self.unit.id or ""
-        per_unit = {name: column for name, column in self.columns.items() if name in unit.per_unit}
-        rest = {name: column for name, column in self.columns.items() if name not in unit.per_unit}
+        per_unit = {name: column for name, column in self.columns.items() if self.table_of(name) == PEOPLE}
+        rest = {name: column for name, column in self.columns.items() if self.table_of(name) == RECORDS}
+        foreign = self.columns[key]
+        rest[key] = foreign.model_copy(update=dict.fromkeys(foreign.told))  # it has the form of the one it names
         rules = self._rules()
         return self._related_model(
             doublure=1,
@@ -141,8 +148,8 @@ class VisitsSchema(TableSchema):
         )
 
     def table_of(self, name: str) -> str:
-        """Return which of the two tables a column is in; the id is in both."""
-        return PEOPLE if name in self.unit.per_unit else RECORDS
+        """Return which of the two tables a column is in: one that is looked up is with its key; the id is in both."""
+        return PEOPLE if {name, self.columns[name].found_by} & {*self.unit.per_unit} else RECORDS
 
     def _rules(self) -> _SplitRules:
         """Return the rules by table. A chain of columns of both is cut into what is within one, and pairs across."""

@@ -1,4 +1,4 @@
-"""Optional dependencies: torch, for images, networks and GANs, Dask, for its workers, and readers of files."""
+"""Optional dependencies: torch for networks, Dask for its workers, Faker for names, and readers of files."""
 
 from __future__ import annotations
 
@@ -59,6 +59,24 @@ def require_dask(what: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _DASK):
         raise MissingExtra("needs Dask", field=what, remedy="pip install 'doublure[dask]'")
+
+
+def has_faker() -> bool:
+    """Return whether Faker is installed."""
+    return importlib.util.find_spec("faker") is not None
+
+
+def require_faker(what: str) -> None:
+    """Refuse to go on without Faker, before anything is charged.
+
+    Args:
+        what: The column that needs it.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if not has_faker():
+        raise MissingExtra("needs the library Faker", field=what, remedy="pip install 'doublure[fake]'")
 
 
 def require_files(library: str, what: str) -> None:

@@ -153,7 +153,7 @@ def refuse_nothing_to_generate(schema: Schema) -> None:
     given = {*schema.with_role("condition"), *schema.derived}
     if schema.only_columns and all(n in given or not c.modelled for n, c in schema.columns.items()):
         raise SettingError(
-            "has no column to generate: all are conditions, ids, or follow from others",
+            "has no column to generate: all are conditions, ids or made anew, or follow from others",
             field="columns",
             remedy="take the role condition from one, or use method statistics",
         )

@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from doublure.data.relational.records import Ints, RelatedRows, RelatedSet, TextMarks
+from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
+from doublure.support.mixing import Marks
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -58,7 +59,7 @@ class RelatedSource:
             if name not in self.tables:
                 remedy = "name each file, or entry, as its table"
                 raise DataError(f"has no table {name}", field=self.name, remedy=remedy)
-            needed = [own for own in table.columns if own not in table.ids]
+            needed = [own for own in table.columns if own not in table.unmodelled]
             needed.append((table.key if table.parent is None else table.foreign_key) or "")
             with _named_by(name, described):
                 self.tables[name].check_names(needed)
@@ -98,7 +99,7 @@ class RelatedSource:
     def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
         """Return a table's rows in canonical form, and the labels of a key; None where a row has none."""
         table, source = schema.tables[name], self.tables[name]
-        wanted = {own: column for own, column in table.columns.items() if own not in table.ids}
+        wanted = {own: column for own, column in table.columns.items() if own not in table.unmodelled}
         tokens = table.columns[key].missing_tokens
         frames, labels = [], []
         for raw in source.chunks(list(dict.fromkeys([*wanted, key])), schema.misfit):
@@ -190,7 +191,7 @@ def kept_rows(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     return placed[np.arange(len(placed)) - begins < most]
 
 
-def mark_keys(keys: pd.Series[Any]) -> TextMarks:
+def mark_keys(keys: pd.Series[Any]) -> Marks:
     """Return a number of each key that is as good as random."""
     digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
     return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

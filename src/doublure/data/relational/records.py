@@ -12,10 +12,11 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.records import Loaded
+from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.relational import RelationalSchema
+from doublure.support.mixing import Marks, remarked
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-TextMarks: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -28,12 +29,14 @@ class RelatedRows:
         parents: Child table -> ``(M,)`` which unit each of its rows belongs to, ascending; a unit's rows in order.
         marks: ``(N,)`` a number of each unit that is as good as random and follows from its key: which of its rows a
             statistic looks at.
+        seed: Of the columns that are made anew, in synthetic units.
     """
 
     schema: RelationalSchema
     frames: Mapping[str, pd.DataFrame]
     parents: Mapping[str, Ints]
-    marks: TextMarks
+    marks: Marks
+    seed: int = 0
 
     def __len__(self) -> int:
         """Return how many units there are."""
@@ -53,9 +56,9 @@ class RelatedRows:
         """Return ``(N,)`` how many rows of a child table each unit has."""
         return np.bincount(self.parents[child], minlength=len(self)).astype(np.int64)
 
-    def fingerprints(self) -> TextMarks:
+    def fingerprints(self) -> Marks:
         """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
-        found: TextMarks = _hashed(self.frames[self.schema.root])
+        found: Marks = _hashed(self.frames[self.schema.root])
         for number, (child, parent) in enumerate(self.parents.items()):
             own = _hashed(self.frames[child])
             many = self.counts(child)
@@ -90,6 +93,15 @@ class RelatedRows:
             marks=np.concatenate([part.marks for part in parts]),
         )
 
+    def with_made(self, before: int, seed: int) -> Any:
+        """Return the same units; columns that are made anew follow from this seed as they are handed out.
+
+        Args:
+            before: How many rows were handed out already.
+            seed: Of the sample.
+        """
+        return replace(self, seed=seed)
+
     def handed_out(self, before: Mapping[str, int] | None = None) -> dict[str, pd.DataFrame]:
         """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
 
@@ -101,33 +113,34 @@ class RelatedRows:
         found = {}
         for name, table in self.schema.tables.items():
             rows = len(self.frames[name])
-            numbered = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
+            numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
+            units = self.parents[name] + 1 + done.get(root, 0) if name in self.parents else numbers
+            made = MadeRows(
+                seed=self.seed,
+                numbers=numbers,
+                units=units,
+                cells=self.frames[name],
+                columns=table.columns,
+                table=name,
+            )
             columns: dict[str, Any] = {}
-            for own in table.columns:
+            for own, column in table.columns.items():
                 if own == table.foreign_key:
-                    columns[own] = self.parents[name] + 1 + done.get(root, 0)
+                    columns[own] = self.schema.root_key.made(replace(made, numbers=units), own)
                 else:
-                    columns[own] = numbered if own in table.ids else self.frames[name][own]
+                    columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
         return found
 
 
-def _hashed(frame: pd.DataFrame) -> TextMarks:
+def _hashed(frame: pd.DataFrame) -> Marks:
     return pd.util.hash_pandas_object(frame, index=False).to_numpy().astype(np.uint64)
 
 
-def marked(units: int) -> TextMarks:
+def marked(units: int) -> Marks:
     """Return numbers as good as random for units without keys, such as synthetic ones: by their place."""
     mixed = np.arange(units, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
     return remarked(mixed)
-
-
-def remarked(marks: TextMarks, turn: int = 0) -> TextMarks:
-    """Return other numbers as good as random that follow from these (SplitMix64: Steele, Lea and Flood 2014)."""
-    found = marks + np.uint64((0x9E3779B97F4A7C15 * (turn + 1)) % 2**64)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

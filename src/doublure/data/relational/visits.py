@@ -24,6 +24,7 @@ from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
+from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.visits import PEOPLE, RECORDS, SplitTables, VisitsSchema
 
 if TYPE_CHECKING:
@@ -155,24 +156,29 @@ class VisitRows(RelatedRows):
             schema=self.schema, frames=frames, parents={RECORDS: found.parents[RECORDS][:short]}, marks=found.marks
         )
 
-    def flattened(self, before: int = 0) -> pd.DataFrame:
+    @override
+    def with_made(self, before: int, seed: int) -> pd.DataFrame:
         """Return one table: a unit's id is the number of its first row, and other ids number units or rows alike.
 
         Args:
             before: How many rows were handed out already.
+            seed: Of the columns that are made anew.
         """
         owner, related = self.parents[RECORDS], self.schema
         many = self.counts(RECORDS)
         numbered = np.arange(1, len(owner) + 1, dtype=np.int64) + before
         whose = (np.cumsum(many) - many + 1 + before)[owner].astype(np.int64)
         people = self.frames[PEOPLE].iloc[owner].reset_index(drop=True)
+        cells = pd.concat([people, self.frames[RECORDS].reset_index(drop=True)], axis=1)
+        described = {**related.tables[RECORDS].columns, **related.tables[PEOPLE].columns}
+        made = {
+            table: MadeRows(seed=seed, numbers=numbers, units=whose, cells=cells, columns=described, table=table)
+            for table, numbers in ((PEOPLE, whose), (RECORDS, numbered))
+        }
         columns: dict[str, Any] = {}
         for name in related.names:
-            in_people = name in related.tables[PEOPLE].columns
-            if not related.tables[PEOPLE if in_people else RECORDS].columns[name].modelled:
-                columns[name] = whose if in_people else numbered
-            else:
-                columns[name] = people[name] if in_people else self.frames[RECORDS][name]
+            rows = made[PEOPLE if name in related.tables[PEOPLE].columns else RECORDS]
+            columns[name] = cells[name] if described[name].modelled else described[name].made(rows, name)
         return pd.DataFrame(columns, columns=list(related.names))
 
 

@@ -61,8 +61,13 @@ def further() -> tuple[str, ...]:
     """Return the keys beside :data:`KEYS`: all that any column of a schema may say, registered types included."""
     found = dict.fromkeys(_ORDER)
     for model in _column_models():
-        found.update(dict.fromkeys(model.model_fields))
+        found.update(dict.fromkeys(_keys(model)))
     return tuple(key for key in found if key not in KEYS)
+
+
+def _keys(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what a column of a type may say: key, as a file has it -> what it holds."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
 def _column_models() -> Iterator[type[BaseModel]]:
@@ -72,8 +77,8 @@ def _column_models() -> Iterator[type[BaseModel]]:
 
 def _keys_where(holds: Callable[[Any], bool]) -> frozenset[str]:
     """Return the keys that hold one thing in each column type that has them."""
-    fields = [each for model in _column_models() for each in model.model_fields.items()]
-    others = {key for key, field in fields if not holds(field.annotation)}
+    fields = [each for model in _column_models() for each in _keys(model).items()]
+    others = {key for key, annotation in fields if not holds(annotation)}
     return frozenset(key for key, _ in fields if key not in others)
 
 

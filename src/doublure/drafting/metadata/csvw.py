@@ -13,7 +13,6 @@ from doublure.drafting.metadata.form import (
     MetadataForm,
     agreed,
     bounds,
-    first_known,
     foreign_keys,
     listed,
     lone_keys,
@@ -33,17 +32,17 @@ _WHOLE = (
     *("unsignedInt", "unsignedShort", "unsignedByte", "nonPositiveInteger", "negativeInteger"),
 )
 _TYPES = {
-    **dict.fromkeys(_WHOLE, ("integer",)),
-    **dict.fromkeys(("number", "decimal", "double", "float"), ("real",)),
-    "boolean": ("boolean",),
-    "date": ("date",),
-    **dict.fromkeys(("datetime", "dateTime", "dateTimeStamp"), ("datetime",)),
-    "time": ("time",),
-    **dict.fromkeys(("duration", "dayTimeDuration"), ("duration",)),
-    "gYear": ("year", "integer"),
-    "gYearMonth": ("month", "category"),
+    **dict.fromkeys(_WHOLE, "integer"),
+    **dict.fromkeys(("number", "decimal", "double", "float"), "real"),
+    "boolean": "boolean",
+    "date": "date",
+    **dict.fromkeys(("datetime", "dateTime", "dateTimeStamp"), "datetime"),
+    "time": "time",
+    **dict.fromkeys(("duration", "dayTimeDuration"), "duration"),
+    "gYear": "year",
+    "gYearMonth": "month",
 }
-"""Base type -> column types, of which the first that there is counts."""
+"""Base type -> type of a column."""
 _OMITTED = ("json", "xml", "html", "base64Binary", "hexBinary")
 _MEANINGS = ("dc:description", "dcterms:description", "rdfs:comment", "schema:description")
 _INHERITED = ("null", "required", "datatype")
@@ -120,7 +119,7 @@ def _entry(column: Mapping[str, Any], place: str, *, key: bool) -> Entry:
     if words is not None:
         facts = {"type": "category", "values": listed(words[1].split("|"))}
     elif base in _TYPES:
-        facts = {"type": first_known(*_TYPES[base])}
+        facts = {"type": _TYPES[base]}
         ends, notes = bounds(*(_end(told, end) for end in ("minimum", "maximum")))
         facts |= ends if base != "boolean" else {}
         if base == "boolean" and isinstance(form, str) and form.count("|") == 1 and takes("boolean", "written"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from doublure.drafting.codebook import DataDescription, Entry
 from doublure.errors import InputError, SchemaError, printable
-from doublure.schema.columns import type_named, types
+from doublure.schema.columns import type_named
 from doublure.schema.scalars import LONGEST_MEANING, label
 
 LARGEST_FILE = 50_000_000
@@ -140,11 +140,6 @@ def listed(codes: Iterable[object]) -> list[Any]:
     """Return codes as a schema lists them: whole numbers if all are."""
     texts = [label(code) for code in codes]
     return [int(text) for text in texts] if texts and all(map(_WHOLE.fullmatch, texts)) else texts
-
-
-def first_known(*wanted: str) -> str:
-    """Return the first of some column types that there is."""
-    return next(name for name in wanted if name in types())
 
 
 def takes(type_: str, key: str) -> bool:

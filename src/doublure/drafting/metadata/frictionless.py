@@ -12,7 +12,6 @@ from doublure.drafting.metadata.form import (
     agreed,
     bounds,
     date_format,
-    first_known,
     foreign_keys,
     listed,
     lone_keys,
@@ -27,19 +26,19 @@ from doublure.schema.fact_states import UNDECLARED
 
 _TITLE = "a Data Package"
 _TYPES = {
-    "integer": ("integer",),
-    "number": ("real",),
-    "boolean": ("boolean",),
-    "date": ("date",),
-    "datetime": ("datetime",),
-    "time": ("time",),
-    "duration": ("duration",),
-    "year": ("year", "integer"),
-    "yearmonth": ("month", "category"),
-    "geopoint": ("point", "category"),
+    "integer": "integer",
+    "number": "real",
+    "boolean": "boolean",
+    "date": "date",
+    "datetime": "datetime",
+    "time": "time",
+    "duration": "duration",
+    "year": "year",
+    "yearmonth": "month",
+    "geopoint": "category",
 }
-"""Type of a field -> column types, of which the first that there is counts."""
-_NAMES_RECORDS = ("email", "uri", "uuid")
+"""Type of a field -> type of a column."""
+_NAMES_RECORDS = ("uri", "uuid")
 _STRUCTURED = ("object", "array", "geojson", "list")
 _BOUNDED = ("integer", "number", "date", "datetime", "year")
 
@@ -88,12 +87,14 @@ def _entry(field: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, k
         return Entry(place=place, description=meaning(description), omitted=True)
     if key or (kind == "string" and not values and (form in _NAMES_RECORDS or limits.get("unique") is True)):
         return Entry(place=place, facts={"type": "id"}, description=meaning(description))
+    if kind == "string" and not values and form == "email":
+        return Entry(place=place, facts={"type": "fake", "as": form}, description=meaning(description))
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     if values:
         facts = {"type": "ordinal" if field.get("categoriesOrdered") is True else "category", "values": listed(values)}
     elif kind in _TYPES:
-        facts = {"type": first_known(*_TYPES[kind])}
+        facts = {"type": _TYPES[kind]}
         if kind in _BOUNDED:
             ends, notes = bounds(limits.get("minimum"), limits.get("maximum"))
             facts |= ends

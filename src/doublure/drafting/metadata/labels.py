@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure.drafting.codebook import DataDescription, Entry
-from doublure.drafting.metadata.form import MetadataForm, first_known, line, listed, meaning
+from doublure.drafting.metadata.form import MetadataForm, line, listed, meaning
 from doublure.errors import InputError
 from doublure.schema.scalars import label
 
@@ -95,7 +95,7 @@ def _facts(kind: str, stored: str, codes: list[str], measure: str | None) -> tup
     if _DATES.fullmatch(kind):
         return {"type": "date"}, ()
     if (found := _SPELT.fullmatch(kind)) is not None:
-        return {"type": first_known("month", "category") if found[1] == "m" else first_known("year", "integer")}, ()
+        return {"type": "month" if found[1] == "m" else "year"}, ()
     if stored == "string":
         return {}, ()
     if stored.startswith("int"):

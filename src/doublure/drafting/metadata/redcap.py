@@ -16,14 +16,15 @@ from doublure.drafting.metadata.form import (
     MetadataForm,
     bounds,
     csv_rows,
-    first_known,
     line,
     listed,
     meaning,
     read_header,
     read_text,
 )
+from doublure.drafting.proposals import subject_named
 from doublure.errors import SchemaError
+from doublure.schema.columns import unmodelled_types
 
 _TITLE = "a REDCap data dictionary"
 _NAMES = {
@@ -97,7 +98,7 @@ def _columns(field: Mapping[str, str], place: str, *, first: bool) -> dict[str, 
         return {name: Entry(place=place, description=meaning(label), omitted=True)}
     facts, notes = _facts(field, kind, choices)
     may_be_missing = field.get("required_field", "").lower() != "y" or bool(field.get("branching_logic"))
-    if facts.get("type") != "id" and facts:
+    if facts and facts["type"] not in unmodelled_types():
         facts["missing"] = may_be_missing
     return {name: Entry(place=place, facts=facts, description=meaning(label, choices), notes=notes)}
 
@@ -122,9 +123,15 @@ def _facts(field: Mapping[str, str], kind: str, choices: Mapping[str, str]) -> t
         return {"type": "integer", **ends}, notes
     facts = _validated(validation)
     if not facts:
-        return ({"type": "id"} if field.get("identifier", "").lower() == "y" else {}), ()
+        return (_identifying(field["field_name"]) if field.get("identifier", "").lower() == "y" else {}), ()
     ends, notes = bounds(lower, upper)
-    return (facts | ends if facts["type"] not in ("id", "fake") else facts), notes
+    return (facts if facts["type"] in unmodelled_types() else facts | ends), notes
+
+
+def _identifying(name: str) -> dict[str, Any]:
+    """Return what a text that identifies people is: made up where its name says what it holds, else numbered anew."""
+    subject = subject_named(name.replace("_", " "))
+    return {"type": "id"} if subject is None else {"type": "fake", "as": subject}
 
 
 def _validated(validation: str) -> dict[str, Any]:
@@ -141,8 +148,7 @@ def _validated(validation: str) -> dict[str, Any]:
     if validation in ("time", "time_hh_mm_ss"):
         return {"type": "time"} | ({"step": 60} if validation == "time" else {})
     if validation in ("email", "phone"):
-        named = first_known("fake", "id")
-        return {"type": named} | ({"as": validation} if named == "fake" else {})
+        return {"type": "fake", "as": validation}
     return {}
 
 

@@ -10,7 +10,6 @@ from doublure.drafting.codebook import DataDescription, Entry
 from doublure.drafting.metadata.form import (
     MetadataForm,
     date_format,
-    first_known,
     misshapen,
     read_json,
     read_object,
@@ -21,13 +20,15 @@ from doublure.schema.fact_states import UNDECLARED
 _TITLE = "SDV metadata"
 _FAKED = {
     "name": "person_name",
-    "first_name": "person_name",
-    "last_name": "person_name",
+    "first_name": "first_name",
+    "last_name": "last_name",
     "email": "email",
     "phone_number": "phone",
     "address": "street",
     "street_address": "street",
     "iban": "iban",
+    "city": "city",
+    "company": "company",
 }
 """Their type -> what a fake column is made as."""
 _PERSONAL = "its cells name people, as the metadata says"
@@ -70,6 +71,8 @@ def read(path: Path) -> DataDescription:
 def _entry(told: Mapping[str, Any], place: str) -> Entry:
     """Return the entry of a column; the metadata says no bounds, no values and nothing of missing cells."""
     kind = told.get("sdtype")
+    if kind in ("latitude", "longitude"):
+        return Entry(place=place, facts={"type": "real"})
     if kind == "numerical":
         stored = str(told.get("computer_representation", ""))
         type_ = "integer" if "Int" in stored else "real" if stored in ("Float", "Double") else None
@@ -83,9 +86,9 @@ def _entry(told: Mapping[str, Any], place: str) -> Entry:
     if kind == "id":
         return Entry(place=place, facts={"type": "id"})
     faked = _FAKED.get(str(kind))
-    if faked is not None and first_known("fake", "id") == "fake":
+    if faked is not None:
         return Entry(place=place, facts={"type": "fake", "as": faked})
-    if faked is not None or told.get("pii") is True or kind not in (None, "unknown"):
+    if told.get("pii") is True or kind not in (None, "unknown"):
         return Entry(place=place, facts={"type": "id"}, notes=(_PERSONAL,))
     return Entry(place=place)
 

@@ -50,7 +50,7 @@ _TYPES = {
     "datetime": "sc:DateTime",
 }
 """Type in a table schema -> data type; text for any other."""
-_STORED = {"written", "dtype"}
+_STORED = {"written", "dtype", "pattern"}
 _SPELT = {"date_format", "format", *_STORED}
 """Entries of the dictionary about cells in another form than that of their type: in every file, and in CSV."""
 

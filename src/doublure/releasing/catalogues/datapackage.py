@@ -141,7 +141,7 @@ def _spelling(column: DescribedColumn, told: Mapping[str, Any], text: Mapping[st
     if kind in _DATES and (dates := told.get("date_format", text.get("date_format"))) is not None:
         spelt = re.sub("|".join(_PARTS), lambda part: _PARTS[part[0]], dates)
         return {"type": kind, "format": spelt} if not re.search(r"(?<!%)[A-Za-z]", spelt) else {"type": "string"}
-    if "format" in told or "date_format" in told:
+    if {"format", "date_format", "pattern"} & told.keys():
         return {"type": "string"}
     marks = {name: text[key] for key, name in _MARKS.items() if key in text} if kind in ("integer", "number") else {}
     return {"type": kind} | ({"format": "any"} if kind in _BY_ANY else {}) | marks

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
+    from doublure.schema.columns.made_rows import MadeRows
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -80,6 +81,10 @@ class Column(Frozen):
     """The names of its facts, in the order in which a schema lists them."""
     modelled: ClassVar[bool] = True
     """Whether its cells are learned and drawn; an id's are numbered anew."""
+    identifies: ClassVar[bool] = False
+    """Whether its cells tell records or units apart, so that it may be a key."""
+    verbatim: ClassVar[bool] = False
+    """Whether its released cells are texts that stand for no number."""
     truth: ClassVar[bool] = False
     """Whether its values are true and false."""
     adds_up: ClassVar[bool] = False
@@ -197,6 +202,21 @@ class Column(Frozen):
         return self.fact("bounds")  # type: ignore[no-any-return]
 
     @property
+    def shown_missing(self) -> bool | list[str]:
+        """The texts of missing cells that a data dictionary gives, or whether cells may be missing."""
+        return list(self.missing_tokens[1:]) if isinstance(self.missing, tuple) else self.missing is True
+
+    @property
+    def origin(self) -> str | None:
+        """Where synthetic cells come from, in words; None where they are drawn, or are plain numbers of rows."""
+        return None
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Entries of a data dictionary besides the usual ones."""
+        return {}
+
+    @property
     def fallback(self) -> str | None:
         """The value that stands for those outside the list; None without one."""
         return None
@@ -277,6 +297,38 @@ class Column(Frozen):
     def zero_apart(self) -> bool:
         """Whether zero is a state of its own."""
         return 0.0 in self.repeated
+
+    def ready(self, name: str, rows: int) -> None:
+        """Refuse, before anything is charged, what would keep synthetic cells from being made.
+
+        Args:
+            name: The column's name.
+            rows: A public number of rows that are to be made; 0 where none is known.
+
+        Raises:
+            SettingError: Naming the column.
+            MissingExtra: A library is not installed.
+        """
+
+    @property
+    def found_by(self) -> str | None:
+        """The column by whose value its cells are found, where nothing is learned of them; None for most."""
+        return None
+
+    def check_beside(self, columns: Mapping[str, Column], name: str) -> None:
+        """Refuse a column that does not fit the others of its table.
+
+        Raises:
+            ValueError: ``message; remedy``.
+        """
+
+    def made(self, rows: MadeRows, name: str) -> pd.Series[Any]:
+        """Return ``(N,)`` synthetic cells, where nothing is learned of them.
+
+        Raises:
+            SchemaError: They are drawn.
+        """
+        raise SchemaError("is drawn", field=name)
 
     @abstractmethod
     def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:

@@ -2,38 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 from typing_extensions import override
 
-from doublure.errors import SchemaError
-from doublure.schema.allowed import Allowed
-from doublure.schema.columns.column import Column, Missing
+from doublure.errors import SettingError
 from doublure.schema.columns.dtypes import WHOLE, Dtype
-from doublure.schema.fact_states import Fact, Learn
+from doublure.schema.columns.made import MadeColumn
+from doublure.schema.columns.patterns import EXAMPLE, PatternText, RowNumbering, TextPattern
+from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doublure.schema.columns.made_rows import MadeRows
 
-class IdColumn(Column):
-    """An identifier: regenerated as 1, 2, 3, …, never learned, never encoded."""
+
+class IdColumn(MadeColumn):
+    """An identifier: regenerated as 1, 2, 3, …, or as texts of a public pattern; never learned, never encoded."""
 
     like: ClassVar[str] = "id"
+    identifies: ClassVar[bool] = True
+    noun: ClassVar[str] = "an id"
+    way: ClassVar[str] = "numbered anew"
     table_type: ClassVar[str] = "integer"
-    facts: ClassVar[tuple[str, ...]] = ()
-    modelled: ClassVar[bool] = False
     own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 
     type: Literal["id"] = "id"
-    missing: Fact[Missing] = False
+    pattern: PatternText | None = None
+    order: Literal["random"] | None = None
 
-    def _refuse(self, *given: Any, **more: Any) -> NoReturn:
-        """Refuse: ids have no numbers."""
-        raise SchemaError("an id is not encoded")
+    @property
+    def numbering(self) -> RowNumbering | None:
+        """The text of each row; None for plain numbers."""
+        return None if self.pattern is None else RowNumbering(TextPattern(self.pattern), self.order is not None)
+
+    @property
+    @override
+    def origin(self) -> str | None:
+        return None if self.pattern is None else f"numbered anew, as {self.pattern}"
+
+    @property
+    @override
+    def told(self) -> Mapping[str, Any]:
+        return {} if self.pattern is None else {"pattern": self.pattern, "order": self.order}
+
+    @override
+    def ready(self, name: str, rows: int) -> None:
+        self._refuse_crowd(name, rows)
+
+    @override
+    def made(self, rows: MadeRows, name: str) -> pd.Series[Any]:
+        import pandas as pd
+
+        if (numbering := self.numbering) is None:
+            return pd.Series(rows.numbers)
+        self._refuse_crowd(name, int(rows.numbers[-1]) if len(rows.numbers) else 0)
+        return pd.Series(numbering.texts(rows.numbers), dtype="str")
+
+    def _refuse_crowd(self, name: str, rows: int) -> None:
+        """Refuse more rows than the pattern has texts for.
+
+        Raises:
+            SettingError: Naming the column.
+        """
+        if (numbering := self.numbering) is not None and rows > numbering.room:
+            message = f"has a pattern with room for {numbering.room:,} ids, and {rows:,} rows need one"
+            raise SettingError(message, field=name, remedy="give it more digits or letters")
 
     @override
     def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
@@ -41,32 +80,14 @@ class IdColumn(Column):
 
         return labels(raw, self, name, misfit)
 
-    numbers_of = cells_of = loaded_cells_of = integer_domain = bins = _refuse  # type: ignore[pydantic-field]  # methods
-
     @override
-    def number_of(self, written: object) -> float:
-        """Refuse: ids have no numbers.
-
-        Raises:
-            ValueError: Always; ``message; remedy``.
-        """
-        raise ValueError("is an id, which is numbered anew; ask for another column")
-
-    @override
-    def asked(self, value: object) -> Allowed:
-        """Refuse: ids are numbered anew.
-
-        Raises:
-            ValueError: Always; ``message; remedy``.
-        """
-        raise ValueError("is an id, which is numbered anew; leave it out")
-
-    @override
-    def text_of(self, number: float) -> str:
-        return f"{number:.0f}"
+    def _learned_missing(self) -> bool:
+        return isinstance(self.missing, Learn)
 
     @model_validator(mode="after")
-    def _nothing_to_learn(self) -> IdColumn:
-        if self.roles or isinstance(self.missing, Learn):
-            raise ValueError("an id is never learned; leave roles and missing out, or use type category")
+    def _order_needs_a_pattern(self) -> IdColumn:
+        if self.order is not None and self.pattern is None:
+            raise ValueError(f"order: random needs a pattern; write one such as {EXAMPLE}")
+        if self.pattern is not None and self.dtype not in (None, "str"):
+            raise ValueError("a pattern makes texts, and dtype says otherwise; write dtype: str, or leave it out")
         return self

@@ -16,11 +16,14 @@ from doublure.errors import SettingError
 from doublure.schema.columns.boolean import BooleanColumn
 from doublure.schema.columns.category import CategoryColumn
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.constant import ConstantColumn
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
 from doublure.schema.columns.duration import DurationColumn
+from doublure.schema.columns.fake import FakeColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
+from doublure.schema.columns.lookup import PublicColumn
 from doublure.schema.columns.month import MonthColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
 from doublure.schema.columns.parsed import ParsedColumn, check_parsing
@@ -41,6 +44,9 @@ MODELS: tuple[type[Column], ...] = (
     TimeColumn,
     DurationColumn,
     IdColumn,
+    FakeColumn,
+    PublicColumn,
+    ConstantColumn,
 )
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
 _MEET_CELLS = (

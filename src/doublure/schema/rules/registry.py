@@ -18,6 +18,7 @@ from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.formula import FormulaResult
 from doublure.schema.rules.implies import Implies
 from doublure.schema.rules.missing_together import MissingTogether
+from doublure.schema.rules.point import MapPoint
 from doublure.schema.rules.product import ColumnProduct
 from doublure.schema.rules.range import ColumnRange
 from doublure.schema.rules.rule import Rule
@@ -25,7 +26,7 @@ from doublure.schema.rules.sum import Sum
 
 MODELS: tuple[type[Rule], ...] = (
     *(Equal, AtMost, Implies, Determines, Sum, Combinations),
-    *(ColumnDifference, CompletedYears, ColumnProduct, FormulaResult, ColumnRange, MissingTogether),
+    *(ColumnDifference, CompletedYears, ColumnProduct, FormulaResult, ColumnRange, MissingTogether, MapPoint),
 )
 
 

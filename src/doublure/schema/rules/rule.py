@@ -30,7 +30,8 @@ Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Rng: TypeAlias = "np.random.Generator"
 Follow: TypeAlias = Callable[[Floats], Floats]
-Likeness: TypeAlias = Literal["one name", "a coarser name", "two times"]
+Rings: TypeAlias = tuple[tuple[tuple[float, float], ...], ...]
+Likeness: TypeAlias = Literal["one name", "a coarser name", "two times", "two coordinates"]
 Names: TypeAlias = Annotated[tuple[StrictStr, ...], Field(min_length=2)]
 
 
@@ -147,6 +148,8 @@ class Rule(Frozen):
     """Whether it may name a column that another rule derives."""
     file_key: ClassVar[str | None] = None
     """The key that may name a CSV file beside the schema."""
+    needs_file: ClassVar[bool] = True
+    """Whether a draft that proposes it names that file."""
     suggested_by: ClassVar[Likeness | None] = None
     """The likeness of two columns by which a draft proposes it."""
 
@@ -159,6 +162,16 @@ class Rule(Frozen):
     def derives(self) -> tuple[str, ...]:
         """The columns that follow from :attr:`sources`, and are not modelled."""
         return self.names[1:] if self.deriving else ()
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The columns that are counted together with the first of :attr:`names`, as one variable."""
+        return ()
+
+    @property
+    def rings(self) -> Rings:
+        """The corners of a public region's rings, in which places of its columns lie; none for the whole map."""
+        return ()
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -185,7 +198,7 @@ class Rule(Frozen):
                 remedy = suggest(name, columns) or "fix the name"
                 raise ValueError(f"{self.word} names {printable(name)}, which is not a column; {remedy}")
             if not columns[name].modelled:
-                raise ValueError(f"{self.word} names {printable(name)}, and an id is not modelled; leave it out")
+                raise ValueError(f"{self.word} names {printable(name)}, which is not modelled; leave it out")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"{self.word} names a column twice; name it once")
         for name in () if self.encoded else self.names:

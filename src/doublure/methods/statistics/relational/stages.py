@@ -157,7 +157,7 @@ def own_columns(schema: RelationalSchema, name: str) -> list[str]:
     """Return a table's columns that are counted, conditions last."""
     table = schema.modelled(name)
     steering = table.with_role("condition")
-    modelled = [n for n, c in table.columns.items() if c.modelled and n not in table.derived]
+    modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
     return [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
 
 

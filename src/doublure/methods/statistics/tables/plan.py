@@ -268,8 +268,8 @@ def _groups(schema: Schema, name: str) -> int:
 
 
 def counted_columns(schema: Schema) -> list[str]:
-    """Return the columns that are counted: all but ids and derived columns."""
-    return [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
+    """Return the columns that are counted: all but ids, derived columns, and those counted together with another."""
+    return [n for n, c in schema.columns.items() if c.modelled and n not in {*schema.derived, *schema.beside}]
 
 
 def is_located(schema: Schema, name: str) -> bool:

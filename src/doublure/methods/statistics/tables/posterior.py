@@ -141,7 +141,11 @@ class ColumnPosterior:
         self._tapers = domain.tapers and len(cells) > 2
         middle = np.abs(cells + (widths - 1) / 2)
         self._size = np.log(np.maximum(middle, 1.0))
-        self._body, self._base_curve = 0, np.zeros(size := len(cells))
+        self._two_sided = self._tapers and domain.first < 0 < domain.last
+        # Widths of cells shrink towards zero and grow again: across it the density of a value is smooth, not a cell's.
+        self._scale = np.log(even) if self._two_sided else np.zeros(len(cells))
+        self._side = np.where(cells < 0, -1.0, 1.0)
+        self._outward, self._base_curve = np.zeros(len(cells) - 1), np.zeros(size := len(cells))
         self._cell_widths = widths / even
         self._whole = np.bincount(self._cell) == 1  # cells that are a leaf
         count = len(starts)
@@ -196,8 +200,11 @@ class ColumnPosterior:
         self._base_curve = self._average_curve()
         if not self._begun:
             self._begin()
-        self._body = int(np.argmax(self._unknown[0]))
+        self._outward = self._directions(int(np.argmax(self._unknown[0])))
         point = self._descend(self._point(*self._unknown))
+        if self._two_sided:  # rows on the far side of zero are lost where the way to them leads through empty cells
+            simple = self._descend(self._simple(float(point.mass.sum())))
+            point = simple if simple.loss < point.loss else point
         for _ in range(_BIRTHS):
             born, number = self._with_births(point)
             if born.loss > point.loss - number * self._price or not number:
@@ -217,7 +224,7 @@ class ColumnPosterior:
         Akaike's weights of two models (Burnham and Anderson 2002, section 2.9). A mode's parameters are its turns, own
         deviations and pulls that are not zero (Zou et al. 2007, Annals of Statistics 35).
         """
-        turns = np.abs(np.diff(point.density, 2)) > _CORNER
+        turns = np.abs(self._bend(point.density)) > _CORNER
         parameters = 2 + sum(int(own.sum()) for own in (turns, np.abs(point.own) > _NEAR, np.abs(point.pull) > _NEAR))
         gain = self._missed(self._simple(float(point.mass.sum()))) - self._missed(point) - parameters
         return float(special.expit(gain))
@@ -257,7 +264,7 @@ class ColumnPosterior:
         Besides smoothness, two quantities are unlikely above zero: second differences, and how far rows times their
         value rise from a cell to the next outward one.
         """
-        bend = np.diff(density, 2)
+        bend = self._bend(density)
         loss, pull, bands = _SMOOTH / 2 * float(bend @ bend), _SMOOTH * bend, np.full(len(bend), _SMOOTH)
         gradient, curvature = np.zeros(len(density)), np.zeros((3, len(density)))
         # A turn may be at any cell. Most numbers turn downwards; one that turns up has rows of another kind.
@@ -266,9 +273,9 @@ class ColumnPosterior:
             cost, slope, curve = _above_zero(sign * bend, rate)
             loss, pull, bands = loss + cost, pull + sign * slope, bands + curve
         if self._tapers:
-            outward = np.where(np.arange(1, len(density)) > self._body, 1.0, -1.0)
+            outward = self._outward
             cost, slope, curve = _above_zero(outward * np.diff(density + self._size), _FARTHER)
-            loss, slope = loss + cost, slope * outward
+            loss, slope, curve = loss + cost, slope * outward, curve * outward**2
             gradient[1:] += slope
             gradient[:-1] -= slope
             curvature[0, 1:] += curve
@@ -283,6 +290,23 @@ class ColumnPosterior:
         curvature[1, 1 : count + 1] -= 2 * bands
         curvature[2, :count] += bands
         return loss + _RIDGE / 2 * float(density @ density), gradient + _RIDGE * density, curvature
+
+    def _bend(self, density: Floats) -> Floats:
+        return np.diff(density - self._scale, 2)
+
+    def _directions(self, body: int) -> Floats:
+        """Return 1 from a cell to its next ``(cells - 1,)`` where that leads away from most rows, -1 towards them.
+
+        Where numbers have both signs, values beyond zero that are no larger than most are not farther: 0.
+        """
+        place = np.arange(1, len(self._size))
+        outward = np.where(place > body, 1.0, -1.0)
+        if self._two_sided:
+            side = self._side[1:]
+            beyond = side != self._side[body]
+            nearer = np.minimum(self._size[1:], self._size[:-1]) < self._size[body]
+            outward = np.where(beyond, np.where(nearer, 0.0, side), outward)
+        return outward
 
     def standing_out(self, noise: float) -> npt.NDArray[np.bool_]:
         """Return which leaves ``(n,)`` of several values have rows of their own that noise alone hardly reaches.
@@ -321,6 +345,8 @@ class ColumnPosterior:
         fall = np.maximum(after, 0)[:, None, None] * _NARROW[None, :, None, None]
         rise = np.maximum(before, 0)[:, None, None] * _NARROW[None, None, :, None]
         curves = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+        if self._two_sided:
+            curves = np.vstack([curves, curves * np.exp(self._scale - self._scale.max())])
         shapes = curves * self._cell_widths * ~alone
         shapes /= np.maximum(shapes.sum(1, keepdims=True), _LEAST)
         sums, counts, precisions = [shapes], [seen], [known]
@@ -334,10 +360,20 @@ class ColumnPosterior:
         # The number of rows is integrated out: it is positive, else unknown.
         precise, likely = np.maximum((both**2) @ weight, _LEAST), both @ (weight * count)
         explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise))
+        explained -= self._far_rises(curves)
         chances = np.exp(explained - explained.max())
         mean = (chances / chances.sum()) @ (curves / curves.sum(1, keepdims=True))
         curve: Floats = np.log(np.maximum(mean, math.exp(-_LARGEST)))
         return curve
+
+    def _far_rises(self, curves: Floats) -> Floats:
+        """Return the loss ``(m,)`` of simple curves by the prior of rises outward, which holds for modes as well."""
+        if not self._tapers:
+            return np.zeros(len(curves))
+        peaks, logs = curves.argmax(1), np.log(np.maximum(curves, math.exp(-_LARGEST)))
+        outward = np.stack([self._directions(peak) for peak in range(curves.shape[1])])
+        found: Floats = _FARTHER * np.maximum(outward[peaks] * np.diff(logs + self._size), 0.0).sum(1)
+        return found
 
     def _begin(self) -> None:
         """Start from a smoothed curve through the cells' counts, as far out as it shows rows."""
@@ -379,7 +415,7 @@ class ColumnPosterior:
         for side in (1, -1):
             density = point.density[::side]
             start = body if side == 1 else len(density) - 1 - body
-            bend = np.diff(density, 2)
+            bend = self._bend(point.density)[::side]
             rising = np.flatnonzero((bend > _CORNER) & (np.arange(1, len(density) - 1) > start)) + 1
             runs = np.split(rising, np.flatnonzero(np.diff(rising) > 1) + 1) if len(rising) else []
             dearest = sorted(runs, key=lambda run: -float(bend[run - 1].sum()))[:_RISES]
