@@ -198,7 +198,12 @@ def check_what_is_as_in_the_row_before_is_said(many=300):
 
 def test_what_is_as_in_the_row_before_is_said(monkeypatch):
     check_what_is_as_in_the_row_before_is_said()
-    plant(monkeypatch, RelationalEncoder, "_show", ("begins[several] + before, place]", "begins[several], place]"))
+    plant(
+        monkeypatch,
+        RelationalEncoder,
+        "_show",
+        ("rows[begins[several] + before, place]", "rows[begins[several], place]"),
+    )
     with pytest.raises(AssertionError):
         check_what_is_as_in_the_row_before_is_said()
 

@@ -121,7 +121,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     """
 
     data: ClassVar[str] = "relational"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False}
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False, "any_share": 0.2}
 
     within: Literal[""] = ""
     focus: tuple[()] = ()
