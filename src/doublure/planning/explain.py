@@ -77,7 +77,7 @@ def _priced(made: PlanContents, groups: Mapping[str, tuple[Access, ...]]) -> lis
     for name, (first, *others) in groups.items():
         price = first.epsilon
         if others and price is not None and made.accountant is not None and first.delta:
-            price = epsilon_of(events((first, *others)), first.delta, accountant=made.accountant)
+            price = epsilon_of(events((first, *others)), first.delta, accountant=made.accountant)  # type: ignore[arg-type]
         found.append((name, replace(first, epsilon=price)))
     return found
 
