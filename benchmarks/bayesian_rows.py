@@ -13,6 +13,7 @@ import numpy as np
 import doublure as db
 from doublure.data.images import Images
 from doublure.measures.images.classifiers import map_batches
+from doublure.networks.labelled import find_labeller
 from results import mean_and_range
 
 DELTA_MU = 1e-10
@@ -36,8 +37,8 @@ def claims(synthesizer: db.Synthesizer, run: Path) -> dict[str, Any]:
 def annotator_accuracy(
     synthesizer: db.Synthesizer, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]
 ) -> float | None:
-    """Return how often the annotator alone is right: the paper's private classifier."""
-    labeller = getattr(synthesizer.generator, "labeller", None)
+    """Return how often the annotator or labeller alone is right: the paper's private classifier."""
+    labeller = find_labeller(synthesizer.generator)
     if labeller is None:
         return None
     scores = map_batches(labeller, Images(images=images))

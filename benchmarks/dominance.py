@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,13 @@ def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> 
     return open_table(pd.DataFrame(columns)).load(schema).frame
 
 
-ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {"ours": _fitted, "uniform": _uniform}
+ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {
+    "ours": _fitted,
+    "uniform": _uniform,
+    "columns": partial(_fitted, structure="columns"),
+    "tree": partial(_fitted, structure="tree"),
+}
+"""Defaults, and what they are compared with: even rows, noisy columns alone, and the tree wherever there are pairs."""
 
 
 def measures(
@@ -143,19 +150,19 @@ def _moments(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[float, float]:
 
 def _auc(schema: Schema, names: list[str], target: str, made: pd.DataFrame, test: pd.DataFrame) -> float:
     """Return the AUC of the target's most frequent value in the test, of boosting on the synthetic rows."""
+    known_somewhere = [name for name in names if name != target and made[name].notna().any()]
 
     def features(frame: pd.DataFrame) -> Any:
         columns = []
-        for name in names:
-            if name != target:
-                known = [str(value) for value in getattr(schema.columns[name], "domain", ())]
-                column = frame[name]
-                columns.append(
-                    column.to_numpy(dtype=float, na_value=np.nan)
-                    if schema.columns[name].bounded and column.dtype.kind not in "mM"
-                    else pd.Categorical(column.astype(str), known or None).codes.astype(float)
-                )
-        return np.stack(columns, axis=1)
+        for name in known_somewhere:
+            known = [str(value) for value in getattr(schema.columns[name], "domain", ())]
+            column = frame[name]
+            columns.append(
+                column.to_numpy(dtype=float, na_value=np.nan)
+                if schema.columns[name].bounded and column.dtype.kind not in "mM"
+                else pd.Categorical(column.astype(str), known or None).codes.astype(float)
+            )
+        return np.stack([np.zeros(len(frame)), *columns], axis=1)
 
     truth = test[target].astype(str)
     likely = truth.mode()[0]

@@ -6,6 +6,7 @@
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
     python benchmarks/images.py run --data mnist --epsilon 10 --seeds 0 --samples 2000 --shown 2
+    python benchmarks/images.py run --data cifar10 --epsilon 10 --beside    # what the accuracy does not say
     python benchmarks/images.py table                # and curves: a picture of --sizes, bayesgan beside real images
 
 All 60,000 training images are the private data set (``--private`` for fewer); a classifier of
@@ -41,6 +42,7 @@ import resource
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,9 @@ from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
-from doublure.measures.images.feature_extractors import NAMES
+from doublure.measures.images.distribution_metrics import frechet_distance
+from doublure.measures.images.feature_extractors import NAMES, efficientnet_lite0
+from doublure.networks.labelled import find_labeller, without_labeller
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
@@ -66,6 +70,8 @@ from tuning import tune
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
+COMPARED = 10_000
+"""Images of each set in a Fréchet distance, which depends on their number."""
 JUDGED_BY = 30_000
 PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
 DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
@@ -99,6 +105,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if options.tuning:
             cell = (*cell, "tuning")
+        if options.beside:
+            cell = (*cell, "beside")
         if options.shown is not None:
             cell = (*cell, f"shown to who learned from real images warped by {options.shown:g}")
         yield {"cell": cell}, partial(one, options, seed)
@@ -132,6 +140,8 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         drawn = synthesizer.sample(options.samples, seed=seed)
         training = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
+        if options.beside:
+            found |= beside(options, synthesizer, drawn, (images, labels), (test_images, test_labels), seed)
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
     if options.shown is not None:
@@ -157,6 +167,41 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         found["tuning"] = json.loads(tune(*own, validation, seed=seed, done=print).model_dump_json())
     if options.expected_loss and options.method not in ("real", *PEERS):
         found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
+    return found
+
+
+def beside(
+    options: argparse.Namespace, synthesizer: db.Synthesizer, drawn: Images, train: Arrays, test: Arrays, seed: int
+) -> dict[str, Any]:
+    """Return what an accuracy does not say: that without the labeller, and a Fréchet distance in a shipped extractor.
+
+    The distance is that of as many synthetic images as ``COMPARED`` from as many real test images; beside it stands
+    that of real training images. EfficientNet-lite0 learned from ImageNet: no figure in Inception features compares.
+    """
+    classes = int(max(train[1].max(), test[1].max())) + 1
+    found: dict[str, Any] = {}
+    if find_labeller(synthesizer.generator) is not None:
+        alone = replace(synthesizer, generator=without_labeller(synthesizer.generator))
+        other = alone.sample(options.samples, seed=seed)
+        own = other.labels.to_numpy().astype(np.int64)
+        found["without_labeller"] = {
+            student: float(
+                (predict(student, other, own, Images(images=test[0]), classes, seed).argmax(1) == test[1]).mean()
+            )
+            for student in options.students
+        }
+    try:
+        extractor = efficientnet_lite0()
+    except db.errors.SettingError as error:
+        print(error, flush=True)
+        return found
+    seen = {
+        name: extractor.extract(Images(images=each[:COMPARED]))
+        for name, each in (("synthetic", drawn.images), ("real", train[0]), ("test", test[0]))
+    }
+    found["frechet"] = {name: frechet_distance(seen[name], seen["test"]) for name in ("synthetic", "real")}
+    found["frechet"] |= {"features": extractor.name, "images": COMPARED}
+    print(found, flush=True)
     return found
 
 
@@ -245,8 +290,31 @@ def table() -> None:
         shown = "–" if epsilon is None else epsilon
         row = (data, method, shown, *scores, *means, samples, len(entries), setting)
         print("|", " | ".join(map(str, row)), "|")
+    honest_table(cells)
     bayesian_rows.table(cells)
     loss_table(cells)
+
+
+def honest_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
+    """Print what stands beside an accuracy: the labeller's own, that without it, and distances; means over seeds."""
+    print(
+        "\n| data | method | ε | CNN | labeller alone | CNN without it | Fréchet distance | of real images | features |"
+    )
+    print("|---|---|--:|--:|--:|--:|--:|--:|---|")
+    for (data, method, epsilon, *_), entries in cells.items():
+        own = [entry for entry in entries if "frechet" in entry or "without_labeller" in entry]
+        if not own:
+            continue
+        columns = (
+            [100 * entry["students"]["cnn"] for entry in own if "cnn" in entry["students"]],
+            [100 * entry["annotator"] for entry in own if entry.get("annotator") is not None],
+            [100 * entry["without_labeller"]["cnn"] for entry in own if "cnn" in entry.get("without_labeller", {})],
+            [entry["frechet"]["synthetic"] for entry in own if "frechet" in entry],
+            [entry["frechet"]["real"] for entry in own if "frechet" in entry],
+        )
+        figures = [mean_and_range(values, ".1f") if values else "–" for values in columns]
+        features = next((entry["frechet"]["features"] for entry in own if "frechet" in entry), "–")
+        print("|", " | ".join([data, method, f"{epsilon}", *figures, features]), "|")
 
 
 def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
@@ -320,6 +388,8 @@ def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     told = "in place of students: how many images show their label to who learned from real ones, warped as strongly"
     parser.add_argument("--shown", type=float, default=None, metavar="WARP", help=told)
+    told = "also measure accuracy without the labeller, and a Fréchet distance in EfficientNet-lite0's features"
+    parser.add_argument("--beside", action="store_true", help=told)
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(line)

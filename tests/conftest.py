@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import postgres as postgres_server
 import pytest
 import quick_figures
 import rehearsals
@@ -250,3 +251,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
     ledger = Small.book(folder)
     db.fit(Small.frame(), plan, ledger=ledger, out=folder / "run", seed=1)
     return Small(run=folder / "run", ledger=ledger.path, declared=declared, bought=bought, plan=plan)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[postgres_server.Server]:
+    """A PostgreSQL server of this process; its password is in no URL, and in ``PGPASSWORD`` where a test puts it."""
+    yield from postgres_server.session()

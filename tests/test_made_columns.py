@@ -15,6 +15,9 @@ from planting import plant
 import doublure as db
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.source import TableSource
+from doublure.drafting import repeats
+from doublure.drafting.misfits import misfits
+from doublure.drafting.repeats import repeated_ids
 from doublure.errors import InputError, MissingExtra, SchemaError, SettingError
 from doublure.schema.columns import fake_cells
 from doublure.support import extras
@@ -79,6 +82,18 @@ def test_private_cells_are_never_looked_at(syn: db.Synthesizer) -> None:
     loaded = [open_table(private(cell)).load(SCHEMA).frame for cell in (Bomb(), None, "x", 7, b"\xff\0")]
     assert all(frame.equals(loaded[0]) for frame in loaded)
     assert list(loaded[0]) == ["age", "zip"]
+
+
+def test_a_check_of_values_passes_over_them() -> None:
+    text = HEAD + LEARNED + '  patient: {type: fake, as: pattern, pattern: "P{3 digits}"}\n  email: {type: constant}\n'
+    schema = db.Schema.parse(text)
+    frame = private(Bomb()).assign(patient=[Bomb()] * N, email=[Bomb()] * N)
+    same = private("q").assign(patient="q", email="q")
+    assert repeated_ids(schema, frame) == repeated_ids(schema, same) == []
+    assert [*misfits(schema, frame)] == []
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, repeats, "repeated_ids", ("column.modelled", "True"))
+        assert repeats.repeated_ids(schema, same) != []
 
 
 def test_one_cell_changes_no_other_record(tmp_path: Path) -> None:

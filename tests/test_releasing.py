@@ -405,7 +405,7 @@ def test_an_interrupted_release_leaves_nothing(small, tmp_path, monkeypatch, pla
         ({"n": -5}, "n"),
         ({"n": 2.5}, "n"),
         ({"n": True}, "n"),
-        ({"n": 5, "formats": ["xlsx"]}, "format"),
+        ({"n": 5, "formats": ["docx"]}, "format"),
         ({"n": 5, "formats": []}, "format"),
         ({"n": 5, "seed": -1}, "seed"),
     ],

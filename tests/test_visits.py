@@ -123,6 +123,25 @@ def test_rules_hold_within_a_visit_and_between_it_and_its_patient(
     assert after[before].mean() > 2 * after[~before].mean()  # cancer comes back
 
 
+def test_a_birth_is_no_later_than_a_moment_of_admission(tmp_path: Path) -> None:
+    text = SCHEMA.replace(
+        "admitted: {type: date, bounds: [2022-01-01, 2023-12-31]",
+        "admitted: {type: datetime, bounds: [2022-01-01, 2023-12-31]",
+    )
+    text = text.replace("discharged: {type: date", "discharged: {type: datetime")
+    data = hospital()
+    data["dob"] = data["dob"].where(data["dob"].isna(), np.datetime64("2023-06-01"))  # so that it binds
+    book = db.Ledger.create(tmp_path / "ledger", dataset="visits", epsilon=9.0, delta=1e-3)
+    plan = db.plan(Schema.parse(text), epsilon=3.0, delta=1e-5, accountant="rdp", fit_steps=20, components=4)
+    rows = db.fit(data, plan, ledger=book, progress=False).sample(600, seed=1)
+    known = rows.dropna()
+    assert len(known) > 50
+    assert (known["dob"].dt.normalize() <= known["admitted"]).all()
+    assert (known["dob"] > "2023-01-01").mean() > 0.5
+    assert (known["admitted"] <= known["discharged"]).all()
+    assert rows.groupby("MRN")["admitted"].apply(lambda days: days.is_monotonic_increasing).all()
+
+
 def test_n_counts_rows_of_whole_patients(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
     syn = world[0]
     whole = repeats(syn.sample(1000, seed=1)).value_counts(normalize=True)
@@ -304,7 +323,7 @@ def test_without_it_each_row_is_another_patient_and_that_is_said(tmp_path: Path)
         ("id: MRN, ", "", "max_records above 1 needs an id"),
         ("order: admitted", "order: dob", "order names no column of single rows"),
         ("order: admitted", "order: icd10", "order of records must be a number, a date or a moment"),
-        ("order: admitted", "order: discharged", "discharged is the order of a unit's rows; name it first in at_most"),
+        ("order: admitted", "order: discharged", "order of records needs missing: false and declared bounds"),
         (", per_unit: [dob, sex, zip]", "", "order goes with per_unit"),
         ("when: {icd10: O80}", "when: {sex: 1}", "implies names columns in per_unit and others"),
         ("kind: table", "kind: visits", "must be table, images, series or relational"),

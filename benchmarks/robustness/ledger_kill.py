@@ -6,6 +6,7 @@ resumes where the ledger says. Two things are counted: steps drawn beyond what i
 
     python benchmarks/robustness/ledger_kill.py --kills 3000
     python benchmarks/robustness/ledger_kill.py --kills 20 --mutant     # draws before it authorises: must be caught
+    python benchmarks/robustness/ledger_kill.py --ledger postgresql://owner@127.0.0.1/database/kill
 
 No failure in N kills bounds the failure rate at 3 / N with 95 % confidence. SIGKILL keeps the page cache: that the
 write is followed by an fsync before anything is drawn is shown by tests/ledger/test_faults.py, not here.
@@ -62,9 +63,9 @@ def child(path: str, run_id: str, session: str, next_session: str, *, mutant: bo
             reservation.advance(last)
 
 
-def kill_once(path: Path, run_id: str, sessions: tuple[str, str], chance: random.Random, *, mutant: bool) -> list[int]:
+def kill_once(path: str, run_id: str, sessions: tuple[str, str], chance: random.Random, *, mutant: bool) -> list[int]:
     """Run one child, kill it while it starts, resumes or draws, and return the steps it drew."""
-    command = [sys.executable, __file__, "--child", str(path), run_id, *sessions, *(["--mutant"] if mutant else [])]
+    command = [sys.executable, __file__, "--child", path, run_id, *sessions, *(["--mutant"] if mutant else [])]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     if process.stdout is None:
         raise RuntimeError("no pipe")
@@ -79,12 +80,12 @@ def kill_once(path: Path, run_id: str, sessions: tuple[str, str], chance: random
     return [int(line) for line in (first + rest).decode().split("\n")[:-1]]
 
 
-def measure(kills: int, *, mutant: bool, seed: int) -> dict[str, float]:
+def measure(kills: int, *, mutant: bool, seed: int, place: str | None = None) -> dict[str, float]:
     """Kill that many children and count what the ledger did not know."""
     chance, started = random.Random(seed), time.monotonic()
     under, twice, drawn_steps, without = 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kill.ledger"
+        path = place or str(Path(folder, "kill.ledger"))
         ledger = Ledger.create(path, dataset="kill", epsilon=1000.0, delta=1e-3)
         reservation, seen = ledger.reserve(plan()), set[int]()
         run_id, session = reservation.run_id, reservation.session
@@ -116,13 +117,14 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0, help="when to kill; the runs draw no noise")
     parser.add_argument("--mutant", action="store_true", help="draw before authorising, to see that it is caught")
+    parser.add_argument("--ledger", help="where to make it: a path or an address; a temporary file if left out")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         child(*arguments.child, mutant=arguments.mutant)
         return
-    result = measure(arguments.kills, mutant=arguments.mutant, seed=arguments.seed)
+    result = measure(arguments.kills, mutant=arguments.mutant, seed=arguments.seed, place=arguments.ledger)
     if arguments.json:
         print(json.dumps(result))
     else:

@@ -129,6 +129,7 @@ class Case:
         folder.mkdir()
         self.folder, self.plan, self.notes = folder, plan, folder / "noted"
         plan.save(folder / "plan.json")
+        self.kills = self.lost = 0
         self.data, self.ledger, self.run = small.csv(folder), small.book(folder).path, folder / "run"
 
     def session(self, size: int, *, kill: int | None = None, after: float = 0.0) -> tuple[int, bool]:
@@ -198,6 +199,8 @@ class Case:
         hold(as_priced(told), "another event than was priced")
         hold(told[-1]["drawn"] + told[-1]["lost"] == self.plan.steps, "steps are missing")
         hold(told[-1]["drawn"] <= self.drawn("step"), "more are told of than were drawn")
+        hold(told[-1]["lost"] <= self.kills, "more steps are lost than there were kills")
+        self.lost = told[-1]["lost"]
         child = forked(lambda: 0 if len(db.load(self.run).sample(3)) == 3 else 1)
         hold(os.waitpid(child, 0)[1] == 0, "nothing can be sampled")
         return "finished"
@@ -212,13 +215,14 @@ def one(case: Case, chance: random.Random, length: float) -> dict[str, Any]:
             which = chance.randrange(size)
             code, killed = case.session(size, kill=which, after=chance.uniform(0, 1.1 * length))
             row["kills"] += killed
+            case.kills = row["kills"]
             row["ranks"].append(size)
             row["killed"].append(which if killed else None)
             case.hold_the_ledger_to_the_truth()
             if code in (0, 2):
                 break
         row["end"] = case.end(chance.choice([1, 2, 3]))
-        row["steps"], row["facts"] = case.drawn("step"), case.drawn("fact")
+        row["steps"], row["facts"], row["lost"] = case.drawn("step"), case.drawn("fact"), case.lost
     except Fault as error:
         row["fault"] = str(error)[:300]
     return row

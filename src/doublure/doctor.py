@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure._version import __version__
+from doublure.data.databases.address import COMPILED, RUN
 
 _LIBRARIES = (
     "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "dp-accounting",
@@ -21,6 +22,9 @@ _OPTIONAL = {
     "python-calamine": "Excel and OpenDocument files need it: pip install 'doublure[files]'",
     "pyreadstat": "Stata, SPSS and SAS files need it: pip install 'doublure[files]'",
     "xlsxwriter": "samples as .xlsx need it: pip install 'doublure[files]'",
+    "sqlglot": "counting in databases needs it: pip install 'doublure[sql]'",
+    "duckdb": "duckdb:// needs it: pip install 'doublure[sql]'",
+    "psycopg": "postgresql:// needs it: pip install 'doublure[sql]'",
 }
 """Library of an extra -> what needs it."""
 _SMALL_DISK = 1_000_000_000
@@ -39,6 +43,7 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
         "platform": platform.platform(),
         "libraries": {name: _version(name, problems) for name in _LIBRARIES}
         | {name: _installed(name) for name in _OPTIONAL},
+        "databases": {"run": list(RUN), "compiled": list(COMPILED)},
         "cpus": os.cpu_count(),
         "threads": _threads(),
         "devices": _devices(),
@@ -66,6 +71,8 @@ def describe(found: dict[str, Any]) -> str:
     """Return the examination in lines."""
     lines = [f"doublure {found['doublure']}, Python {found['python']} on {found['platform']}"]
     lines += [f"  {name:<16} {version or _absent(name)}" for name, version in found["libraries"].items()]
+    run, compiled = (", ".join(found["databases"][key]) for key in ("run", "compiled"))
+    lines.append(f"  {'databases':<16} {run}; SQL of {compiled} is compiled, and was never run")
     lines.append(f"  {'processors':<16} {found['cpus']}, of which {found['threads']} are used")
     lines.append(f"  {'devices':<16} {', '.join(found['devices'])}")
     lines.append(f"  {'entropy':<16} {found['entropy']}")

@@ -52,7 +52,8 @@ def test_an_index_that_was_read_and_written_again_is_left_out_of_a_draft(tmp_pat
     FRAME.to_csv(tmp_path / "a.csv")
     pd.read_csv(tmp_path / "a.csv").to_parquet(tmp_path / "b.parquet")
     FRAME.set_axis([0, 5, 7]).to_parquet(tmp_path / "c.parquet")
-    for name, said in (("b.parquet", "'Unnamed: 0'"), ("c.parquet", "__index_level_0__")):
+    FRAME.rename_axis("rownames").to_csv(tmp_path / "d.csv")  # as R calls it
+    for name, said in (("b.parquet", "'Unnamed: 0'"), ("c.parquet", "__index_level_0__"), ("d.csv", "rownames")):
         text = drafted(tmp_path / name).to_yaml()
         assert f"# Left out, as it numbers rows: {said}." in text
         assert list(Schema.parse(text).columns) == ["n", "t"]

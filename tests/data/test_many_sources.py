@@ -79,7 +79,7 @@ def test_no_record_is_read_twice(tmp_path):
 
 
 def test_a_folder_of_whose_copies_each_is_read_is_caught(monkeypatch, tmp_path):
-    parts = "any(part[0] in '._' for part in path.relative_to(folder).parts)"
+    parts = "any(part[0] in '._' for part in name.split('/') if part)"
     plant(monkeypatch, many_files, "_inside", (parts, "path.name[0] in '._'"))
     with pytest.raises((AssertionError, DataError)):
         check_no_record_is_read_twice(tmp_path / "parts")

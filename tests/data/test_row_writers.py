@@ -35,10 +35,12 @@ NUMBERS = {
 }  # fmt: skip
 FRAME = pd.DataFrame({name: SCHEMA.columns[name].cells_of(np.array(cells)) for name, cells in NUMBERS.items()})
 LAST = FRAME.iloc[1:].reset_index(drop=True)
-ENDINGS = [".csv", ".parquet", ".jsonl", ".ndjson", ".feather", ".arrow", ".xlsx"]
+ENDINGS = [".csv", ".parquet", ".jsonl", ".ndjson", ".feather", ".arrow", ".xlsx", ".dta", ".sav"]
 
 
 def written(path: Path, frames: list[pd.DataFrame], **how: bool) -> Path:
+    if path.suffix in (".dta", ".sav"):
+        pytest.importorskip("pyreadstat", reason="the extra files is not installed")
     if path.suffix == ".xlsx":
         pytest.importorskip("xlsxwriter", reason="the extra files is not installed")
         pytest.importorskip("python_calamine", reason="the extra files is not installed")
@@ -85,7 +87,7 @@ def test_a_missing_library_and_an_unknown_ending_are_named_before_a_row_is_drawn
 ) -> None:
     import importlib.util
 
-    with pytest.raises(SettingError, match=r"end it in .parquet, .csv, .*or .xlsx"):
+    with pytest.raises(SettingError, match=r"end it in .parquet, .csv, .*or .sav"):
         check_ending(Path("a.docx"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'doublure\[files\]'"):

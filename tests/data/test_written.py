@@ -135,7 +135,7 @@ def test_the_keys_are_part_of_the_schema_and_its_absence_changes_no_hash() -> No
     schema = Schema.parse(HEAD + SPELLED + COLUMNS)
     assert Schema.parse(schema.to_yaml()) == schema
     plain = Schema.parse(HEAD + COLUMNS)
-    assert plain.written is None
+    assert not plain.text_form
     assert schema.sha256 != plain.sha256
     assert not {"decimal", "encoding"} & plain.to_plain().keys()
 

@@ -40,6 +40,13 @@ def test_bounds_move_inwards_to_the_grid(column: NumberColumn, lower: float, upp
     assert (*column.known_grid, column.unit) == pytest.approx((lower, upper, unit))
 
 
+def test_a_far_end_moves_no_whole_number_of_the_near_one() -> None:
+    """Bounds that noise put at the end of exact numbers made -9 of a lower bound of 0."""
+    column = IntegerColumn(bounds=(0, 2**53), missing=False)
+    assert column.known_grid == (0.0, float(2**53))
+    assert column.snap(np.array([-9.0, 2.0**53])).tolist() == [0.0, float(2**53)]
+
+
 @pytest.mark.parametrize("bounds", ["undeclared", {"learn": 0.1}])
 def test_unknown_bounds_have_no_grid(bounds: object) -> None:
     with pytest.raises(SchemaError, match="bounds: is not known yet"):

@@ -15,6 +15,7 @@ import pytest
 
 import doublure as db
 from doublure.data.opening import open_data
+from doublure.data.records import handed_out
 from doublure.data.tables import arrow_cells
 from doublure.data.tables.cells import canonical, canonical_again
 from doublure.data.tables.writing import write_table
@@ -99,6 +100,50 @@ def test_samples_say_in_files_what_the_data_said(tmp_path: Path) -> None:
         assert states(again[name], name) == STATES
 
 
+FORMED = {
+    "day": ("{type: date, bounds: [2020-01-01, 2021-12-31], date_format: DD.MM.YYYY, missing: [never, -8]}",
+            ["03.02.2020", "never", "-8", "", "31.12.2021"], "str"),
+    "nr": ("{type: date, bounds: [2020-01-01, 2021-12-31], date_format: YYYYMMDD, dtype: Int64, "
+           "missing: [99999999, 88888888]}", ["20200203", "99999999", "88888888", "", "20211231"], "Int64"),
+    "at": ("{type: datetime, bounds: [2020-01-01, 2021-12-31], step: 60, date_format: D.M.YYYY h:mm AM, "
+           "missing: [never, -8]}", ["3.2.2020 4:05 PM", "never", "-8", "", "1.1.2021 12:00 AM"], "str"),
+    "month": ("{type: month, bounds: [2020-01, 2021-12], date_format: MM/YYYY, missing: [never, -8]}",
+              ["02/2020", "never", "-8", "", "12/2021"], "str"),
+    "small": ("{type: integer, bounds: [0, 99], dtype: Int16, missing: [-7, -8]}", ["3", "-7", "-8", "", "9"], "Int16"),
+    "whole": ("{type: integer, bounds: [0, 99], dtype: UInt8, missing: [-7, -8]}", ["3", "-7", "-8", "", "9"], "UInt8"),
+    "text": ("{type: integer, bounds: [0, 99], dtype: str, missing: [-7, none]}", ["3", "-7", "none", "", "9"], "str"),
+    "pay": ("{type: real, bounds: [0, 9999], precision: 2, format: '$#,##0.00', missing: [-7, none]}",
+            ["$1,003.50", "-7", "none", "", "$9.00"], "float64"),
+    "yes": ("{type: boolean, written: {true: Y, false: N}, missing: [-7, U]}", ["Y", "-7", "U", "", "N"], "str"),
+    "code": ("{type: category, values: [1, 2], dtype: Int64, missing: [-7, -8]}", ["1", "-7", "-8", "", "2"], "Int64"),
+    "job": ("{type: category, values: [a, b], dtype: str, missing: [x, y]}", ["a", "x", "y", "", "b"], "str"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMED)
+def test_kinds_come_out_in_a_declared_form_and_type(name: str, tmp_path: Path) -> None:
+    column, texts, dtype = FORMED[name]
+    schema = ResolvedSchema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {name}: {column}\n")
+    pd.DataFrame({name: texts, "beside": 1}).to_csv(tmp_path / "in.csv", index=False)
+    encoder = TableValues(schema)
+    rows = encoder.decode(
+        encoder.compact(open_data(tmp_path / "in.csv", "table", schema.cell_form).load(schema).content)
+    )
+    write_table([rows], tmp_path / "out.csv", schema)
+    assert (
+        pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False, skip_blank_lines=False)[name].tolist()
+        == texts
+    )
+    shown = handed_out(rows, schema)[name]
+    assert str(shown.dtype) == dtype
+    write_table([rows], tmp_path / "out.parquet", schema)
+    stored = pd.read_parquet(tmp_path / "out.parquet")[name]
+    assert str(stored.dtype) == dtype
+    kept = open_data(tmp_path / "out.parquet", "table", schema.cell_form).load(schema).content[name]
+    has_codes = name not in ("pay", "whole")  # a text and a negative number have no place in such a column
+    assert hole_states(schema.columns[name].kept_numbers(kept)).tolist() == (STATES if has_codes else [0] * 5)
+
+
 def test_spreadsheets_run_no_text_of_missing(tmp_path: Path) -> None:
     schema = ResolvedSchema.parse(
         "doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: integer, bounds: [0, 9], missing: [-7, '=x']}}"
@@ -117,14 +162,21 @@ def test_a_nan_of_another_program_is_an_empty_cell() -> None:
 
 def test_one_text_or_none_is_one_state_as_ever() -> None:
     text = "doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {{type: integer, bounds: [0, 9], missing: {}}}}}"
-    for missing, texts in (("true", ("",)), ("['?']", ("?",)), ("[-9]", ("-9",)), ("false", ()), ("['']", ("",))):
+    for missing, texts in (
+        ("true", ("",)),
+        ("['?']", ("?",)),
+        ("[-9]", ("-9",)),
+        ("false", ()),
+        ("['']", ("",)),
+        ("['', '<0.2']", ("", "<0.2")),
+    ):
         assert Schema.parse(text.format(missing)).columns["a"].missing_texts == texts
     styles = {style: Schema.parse(text.format(f"{{style: {style}}}")).columns["a"] for style in ("r", "sql", "sas")}
     assert styles["r"] == Schema.parse(text.format("[NA]")).columns["a"]
     assert styles["sql"].missing_texts == ("NULL",)
     assert styles["sas"].missing_texts[:4] == ("", ".", "._", ".A")
     assert len(styles["sas"].missing_texts) == 29
-    with pytest.raises(SchemaError, match="r, sas, sql"):
+    with pytest.raises(SchemaError, match="r, sas, stata, sql"):
         Schema.parse(text.format("{style: spss}"))
 
 

@@ -19,6 +19,7 @@ from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema
+from doublure.schema.missing_states import hole_states, tag_holes
 
 TEXT = """
 doublure: 1
@@ -91,6 +92,17 @@ def test_a_point_that_misses_a_number_is_missing() -> None:
     given = frame_of([[9, 50], [np.nan, 50], [9, np.nan], [np.nan, np.nan]])
     found = encoder.decode(encoder.compact(given))[["lon", "lat"]].isna().to_numpy()
     assert found.tolist() == [[False, False], [True, True], [True, True], [True, True]]
+
+
+def test_kinds_of_missing_points_are_kept() -> None:
+    encoder = TableValues(schema_of("[-7, -8]"))
+    column = encoder.schema.columns["lon"]
+    numbers = np.array([9.5, tag_holes(1), tag_holes(2), tag_holes(0), 9.5])
+    given = frame_of([[9.5, 50]] * 5).assign(lon=numbers, lat=np.array([50.0, 50.0, tag_holes(2), 50.0, tag_holes(1)]))
+    found = encoder.decode(encoder.compact(given))
+    assert hole_states(column.kept_numbers(found["lon"])).tolist() == [0, 1, 2, 0, 1]
+    assert hole_states(column.kept_numbers(found["lat"])).tolist() == [0, 1, 2, 0, 1]
+    assert found["lon"].isna().tolist() == found["lat"].isna().tolist() == [False, True, True, True, True]
 
 
 def test_a_row_is_coded_by_itself() -> None:
@@ -207,6 +219,42 @@ def test_synthetic_places_lie_in_towns(tmp_path: Path) -> None:
             )
     assert shares["point"] > 0.93
     assert shares["apart"] < shares["point"] - 0.05
+
+
+def test_trips_in_four_cities_stay_in_them_at_epsilon_one(tmp_path: Path) -> None:
+    """Apart, a fifth of such rows lies in no city; here rows farther from one than any real row are few."""
+    draw, n = np.random.default_rng(15), 8_000
+    which = draw.choice(4, n, p=[0.2, 0.4, 0.25, 0.15])
+    places = TOWNS[which] + draw.normal(0, 1, (n, 2)) * [0.05, 0.03]
+    rows = pd.DataFrame(
+        {
+            "lat": places[:, 1].round(5), "lon": places[:, 0].round(5),
+            "type": draw.choice(["taxi", "bike"], n), "fare": draw.normal(15, 5, n).clip(0).round(2),
+        }
+    )  # fmt: skip
+    schema = db.Schema.parse("""
+doublure: 1
+kind: table
+unit: {name: trip}
+units: 8000
+defaults: {missing: false}
+columns:
+  lat: {type: real, bounds: [47.2, 55.1], precision: 5}
+  lon: {type: real, bounds: [5.8, 15.1], precision: 5}
+  type: {type: category, values: [taxi, bike]}
+  fare: {type: real, bounds: [0, 500], precision: 2}
+constraints:
+  - {point: [lon, lat]}
+""")
+    plan = db.plan(schema, epsilon=1.0, delta=1e-6, accountant="rdp")
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="trips", epsilon=1.0, delta=1e-6)
+    syn = db.fit(rows, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False)
+    found = syn.sample(n, seed=1)
+    assert near_towns(rows, 0.3) == 1
+    assert near_towns(found, 0.3) > 0.95
+    away = np.hypot(*(found[["lon", "lat"]].to_numpy()[:, None] - TOWNS[None]).transpose(2, 0, 1))
+    shares = np.bincount(away.argmin(axis=1)) / n
+    assert np.abs(shares - np.bincount(which) / n).max() < 0.02
 
 
 # -- a draft -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from doublure.schema.columns.column import Column
 from doublure.schema.fact_states import Fact
 
 CODES = tuple(f"{chapter}{code:02}" for chapter in "ABC" for code in range(50))
-TEXT = "doublure: 1\nkind: table\nunits: 100\ncolumns:\n  code: {type: code, missing: false}\n"
+TEXT = "doublure: 1\nkind: table\nunits: 100\ncolumns:\n  code: {type: chaptered, missing: false}\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class Chapters(IntegerDomain):
         return np.arange(first, last + 1, 10 if last - first >= 10 else 1)
 
 
-class CodeColumn(CategoryColumn):
-    type: Literal["code"] = "code"
+class ChapteredColumn(CategoryColumn):
+    type: Literal["chaptered"] = "chaptered"
     values: Fact[tuple[str, ...]] = CODES
 
     def asked(self, value: object) -> Allowed:
@@ -63,7 +63,7 @@ class CodeColumn(CategoryColumn):
 def _registered(monkeypatch):
     for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
         monkeypatch.setattr(columns.registry, name, empty)
-    columns.register(CodeColumn)
+    columns.register(ChapteredColumn)
 
 
 @pytest.fixture

@@ -108,7 +108,13 @@ REACHED = "np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cell
 @pytest.mark.parametrize(
     ("name", "edit"),
     [
-        ("keep", ("_read(frames, low, schema)[parents[child]]", "_read(frames, low, schema)[parents[child][::-1]]")),
+        (
+            "keep",
+            (
+                "_as_high(frames, low, high, schema)[parents[child]]",
+                "_as_high(frames, low, high, schema)[parents[child][::-1]]",
+            ),
+        ),
         ("keep", (REACHED, "reached[:] = np.nanmax(cells, initial=-np.inf)")),
         ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "about")),
         ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "np.full(len(cells), len(parents) > 0)")),

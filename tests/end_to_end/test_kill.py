@@ -206,6 +206,7 @@ class Case:
         self.nursery, self.plan, self.folder = nursery, plan, folder
         self.path = small.book(folder).path
         self.csv, self.run = small.csv(folder), folder / "run"
+        self.kills = 0
         self._plan = json.loads(json.dumps(plan.to_json()))
         for name in ("notes", "err"):
             Path(f"{folder}/noted.{name}").touch()  # a child may be killed before it has opened them
@@ -215,7 +216,9 @@ class Case:
         paths = {"data": self.csv, "ledger": self.path, "out": out or self.run, "notes": f"{self.folder}/noted."}
         asked = {"plan": self._plan, "turn": turn, "after": after, "resume": resume}
         asked |= {"signal": signal.SIGINT if stop else signal.SIGKILL, "words": [str(word) for word in words]}
-        return self.nursery.session(asked | {name: str(path) for name, path in paths.items()} | more)
+        code = self.nursery.session(asked | {name: str(path) for name, path in paths.items()} | more)
+        self.kills += code == -signal.SIGKILL
+        return code
 
     def notes(self, *first: str) -> list[str]:
         """Return the notes that begin so, without their beginning."""
@@ -290,7 +293,7 @@ class Case:
             json.loads(line)
 
     def hold_what_ran_to_the_plan(self, where: object) -> None:
-        """Each access ran as it was priced: what is written down was drawn, and all else was lost and counts."""
+        """Each access ran as it was priced: what was drawn is kept, but for one draw a kill, which counts."""
         from doublure.private.executed import as_priced, steps_of
 
         executed = json.loads((self.run / "executed.json").read_text())
@@ -300,6 +303,8 @@ class Case:
             assert entry["drawn"] + entry["lost"] == steps_of(access), where
         (trained,) = (entry for entry, access in zip(executed, self.plan.touches, strict=True) if access.path is None)
         assert trained["drawn"] <= len(self.notes("draw")), where
+        assert trained["lost"] <= self.kills, where
+        assert len(self.notes("noise")) - self.kills <= trained["drawn"], where
 
     def lost(self) -> bool:
         """Whether a fact was paid for, and what came of it is not kept."""
@@ -385,10 +390,11 @@ def test_killed_again_at_every_turn_of_going_on(nursery, small, tmp_path):
 
     first = Case(nursery, small, small.plan, tmp_path / "first")
     assert first.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
-    assert (first.authorised(), len(first.notes("noise"))) == (4, 2)
+    assert (first.authorised(), len(first.notes("noise"))) == (3, 2)
     for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, small.plan, tmp_path / str(turn))
         shutil.copytree(first.folder, case.folder, dirs_exist_ok=True)
+        case.kills = first.kills
         code = case.fit(turn=turn, resume=True)
         where = turn, case.notes("turn")[-1]
         case.hold_the_ledger_to_the_truth(where)

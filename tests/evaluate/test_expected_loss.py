@@ -213,7 +213,7 @@ class Painter:
         "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right]}\n"
     )
 
-    def sample(self, n, *, seed=None):
+    def draw(self, n, *, seed=None):
         rng = np.random.default_rng(seed)
         codes = rng.integers(0, 2, n)
         pixels = 40 * rng.standard_normal((n, 8, 8, 1)) + 60
@@ -233,12 +233,12 @@ def test_of_images(monkeypatch, features, width):
     )
     training_sets = []
     found = expected_loss.of_synthesizer(
-        painter, painter.sample(80, seed=9), EstimatorConfig(pairs=30, features=features, artificial=200)
+        painter, painter.draw(80, seed=9), EstimatorConfig(pairs=30, features=features, artificial=200)
     )
     (training,) = training_sets
     assert (found.features, found.width, found.pairs) == (features, width, 30)
     # A classifier learns from other images than those that are measured.
-    assert [np.array_equal(training.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [
+    assert [np.array_equal(training.images, Painter().draw(200, seed=seed).images) for seed in (1, 2)] == [
         False,
         True,
     ]
@@ -249,7 +249,7 @@ def test_an_extractor_of_ones_own_names_itself():
     mine = extractors.Extractor(name="means", extract=lambda images: images.images.mean(axis=(1, 3)).astype(float))
     found = expected_loss.of_synthesizer(
         painter,
-        painter.sample(80, seed=9),
+        painter.draw(80, seed=9),
         EstimatorConfig(pairs=30, features="pixels", artificial=200),
         extractor=mine,
     )
@@ -264,12 +264,12 @@ def test_an_extractor_sees_no_more_real_images_than_are_used():
         return images.images.mean(axis=(1, 3)).astype(float)
 
     painter, rule = Painter(), EstimatorConfig(pairs=30, features="pixels", artificial=200)
-    real = painter.sample(900, seed=9)
+    real = painter.draw(900, seed=9)
     found = expected_loss.of_synthesizer(
         painter, real, rule, extractor=extractors.Extractor(name="means", extract=extract)
     )
     assert seen == [200, 200]
-    whole = estimate(extract(painter.sample(200, seed=rule.seed + 1)), extract(real), rule)
+    whole = estimate(extract(painter.draw(200, seed=rule.seed + 1)), extract(real), rule)
     assert found.model_copy(update={"features": "pixels"}) == whole
 
 
@@ -282,15 +282,15 @@ def test_of_a_table():
     class Tabler:
         schema = Schema.parse(text)
 
-        def sample(self, n, *, seed=None):
+        def draw(self, n, *, seed=None):
             rng = np.random.default_rng(seed)
             a = np.where(rng.random(n) < 0.1, np.nan, rng.random(n))
             return pd.DataFrame({"a": a, "b": rng.choice(["x", "y"], n), "c": rng.random(n)})
 
     rule = EstimatorConfig(pairs=30, features="rows", artificial=200)
-    found = expected_loss.of_synthesizer(Tabler(), Tabler().sample(80, seed=9), rule)
+    found = expected_loss.of_synthesizer(Tabler(), Tabler().draw(80, seed=9), rule)
     assert (found.features, found.artificial) == ("rows", 200)
     same = Tabler()
-    same.sample = lambda n, seed=None: pd.DataFrame({"a": np.full(n, 0.5), "b": ["x"] * n, "c": np.zeros(n)})
+    same.draw = lambda n, seed=None: pd.DataFrame({"a": np.full(n, 0.5), "b": ["x"] * n, "c": np.zeros(n)})
     with pytest.raises(DataError, match="no density"):
-        expected_loss.of_synthesizer(same, Tabler().sample(80, seed=9), rule)
+        expected_loss.of_synthesizer(same, Tabler().draw(80, seed=9), rule)

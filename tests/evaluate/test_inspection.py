@@ -65,7 +65,7 @@ class Pretended:
     def plan(self):
         return SimpleNamespace(method="guided", settings=None)
 
-    def sample(self, n, *, seed=None):
+    def draw(self, n, *, seed=None):
         rng = np.random.default_rng(seed)
         pixels, codes = self.broken(*glyphs(n, rng), rng)
         return Images(images=pixels, labels=pd.Series(pd.Categorical.from_codes(codes, ["F", "L", "T"])))
@@ -333,9 +333,9 @@ def test_a_run_is_never_looked_at_in_what_it_taught(schema, right):
 
     @dataclass(frozen=True)
     class Watched(Pretended):
-        def sample(self, n, *, seed=None):
+        def draw(self, n, *, seed=None):
             asked.append(seed)
-            return super().sample(n, seed=seed)
+            return super().draw(n, seed=seed)
 
     inspect(Watched(schema), [Watched(schema)] * 3, images=30)
     assert len(set(asked)) == len(asked) == 4
@@ -457,8 +457,8 @@ def test_images_without_labels_are_inspected(right):
 
     @dataclass(frozen=True)
     class Unlabelled(Pretended):
-        def sample(self, n, *, seed=None):
-            return Images(images=super().sample(n, seed=seed).images)
+        def draw(self, n, *, seed=None):
+            return Images(images=super().draw(n, seed=seed).images)
 
     found = inspect(Unlabelled(schema, altering("negative")), Unlabelled(schema), images=SEEN)
     assert "negative" in {entry.key for entry in found.found}

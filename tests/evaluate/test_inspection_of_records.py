@@ -72,7 +72,7 @@ class Pretended:
     guarantee = SimpleNamespace(kind="dp", sentence="claim of dp", epsilon=1.0, delta=1e-5)
     plan = SimpleNamespace(method="statistics", settings=None)
 
-    def sample(self, n, *, seed=None):
+    def draw(self, n, *, seed=None):
         rng = np.random.default_rng(seed)
         made = rows(n, rng) if self.schema.kind == "table" else days(n, rng)
         if self.broken:
@@ -190,7 +190,7 @@ def test_nothing_stands_out_where_nothing_is_wrong(text):
 def test_rows_that_were_all_copied_leave_no_share_changed():
     """What the documentation says cannot be found: twice as many of everything are the same shares."""
     schema = Schema.parse(TABLE).resolve({})
-    values = Pretended(schema).sample(3000, seed=5)
+    values = Pretended(schema).draw(3000, seed=5)
     twice = pd.concat([values, values], ignore_index=True)
     for name in ("weight", "town"):
         assert twice[name].value_counts(normalize=True).equals(values[name].value_counts(normalize=True))

@@ -45,8 +45,8 @@ class Asked:
         self.made = Federation(folder / "again", made.plan, files)
         self.by_word = {word: [each for each in said if each.words["ask"] == word] for word in ("counts", "fact")}
         self.begin, self.schema = (
-            next(each for each in said if each.words["ask"] == word) for word in ("begin", "schema")
-        )
+            next((each for each in said if each.words["ask"] == word), None) for word in ("begin", "schema")
+        )  # no schema is told where nothing is learned
         self.file = self.made.files[1]
 
     def owner(self):
@@ -55,7 +55,7 @@ class Asked:
 
     def begun(self):
         owner = self.owner()
-        for said in (self.begin, *self.by_word["fact"], self.schema):
+        for said in filter(None, (self.begin, *self.by_word["fact"], self.schema)):
             assert owner.answer(said).words["refused"] is None
         return owner
 

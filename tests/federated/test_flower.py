@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
-import ipaddress
 import json
 import os
 import signal
@@ -175,45 +173,6 @@ def test_a_nodes_configuration_says_its_units_and_whether_it_pays_again(tmp_path
 # -- SuperLink and SuperNodes ------------------------------------------------------------------------------------------
 
 
-def certificates(folder):
-    """Make an authority and a server's certificate for this machine."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    def name(text):
-        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
-
-    now = datetime.datetime.now(datetime.UTC)
-    keys = {who: ec.generate_private_key(ec.SECP256R1()) for who in ("ca", "server")}
-
-    def made(who, extensions):
-        built = (
-            x509.CertificateBuilder().subject_name(name(who)).issuer_name(name("ca"))
-            .public_key(keys[who].public_key()).serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
-        )  # fmt: skip
-        for extension, critical in extensions:
-            built = built.add_extension(extension, critical)
-        return built.sign(keys["ca"], hashes.SHA256())
-
-    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(keys["ca"].public_key())
-    subject = x509.SubjectKeyIdentifier.from_public_key(keys["ca"].public_key())
-    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-    found = {
-        "ca": made("ca", [(x509.BasicConstraints(True, 0), True), (subject, False), (usage, True)]),
-        "server": made("server", [(x509.SubjectAlternativeName(here), False), (issuer, False)]),
-    }
-    for who, certificate in found.items():
-        (folder / f"{who}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "server.key").write_bytes(
-        keys["server"].private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-
-
 def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -225,17 +184,11 @@ class Network:
 
     def __init__(self, folder, files):
         self.folder, self.files, self.port, self.running = folder, files, free_port(), {}
-        certificates(folder)
         source = str(Path(db.__file__).parents[1])
         self.environment = os.environ | {
             "FLWR_HOME": str(folder / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "PYTHONPATH": source,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
         }  # fmt: skip
-        (folder / "flower").mkdir()
-        (folder / "flower" / "config.toml").write_text(
-            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{self.port}"\n'
-            f'root-certificates = "{folder}/ca.pem"\n'
-        )
 
     def start(self, name, *command):
         with (self.folder / f"{name}.log").open("a") as log:
@@ -245,8 +198,9 @@ class Network:
 
     def link(self):
         self.start(
-            "link", "flower-superlink", "--ssl-ca-certfile", "ca.pem", "--ssl-certfile", "server.pem",
-            "--ssl-keyfile", "server.key", "--port", str(self.port), "--disable-runtime-dependency-installation",
+            "link", "flower-superlink", "--ssl-ca-certfile", "hospitals/tls/ca.pem", "--ssl-certfile",
+            "hospitals/tls/server.pem", "--ssl-keyfile", "hospitals/tls/server.key", "--port", str(self.port),
+            "--disable-runtime-dependency-installation",
         )  # fmt: skip
 
     def node(self, number):
@@ -254,7 +208,7 @@ class Network:
         config = {"data": self.files[number], "plan": own / "plan.json", "ledger": own / "ledger", "folder": own}
         said = " ".join(f'{key}="{value}"' for key, value in {**config, "name": f"site-{number}"}.items())
         self.start(
-            f"node-{number}", "flower-supernode", "--root-certificates", "ca.pem", "--superlink",
+            f"node-{number}", "flower-supernode", "--root-certificates", "hospitals/tls/ca.pem", "--superlink",
             f"127.0.0.1:{self.port}", "--port", str(free_port()), "--node-config", f"{said} units=150",
         )  # fmt: skip
 
@@ -282,10 +236,11 @@ def until(found, seconds, what):
 
 
 @exhaustive
-def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
+def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path, monkeypatch):
     """It is killed while it is asked: that ends the run, which goes on once the hospital is back."""
+    network = Network(tmp_path, dealt(people(), tmp_path / "clients", 2, "who"))
+    monkeypatch.setenv("FLWR_HOME", network.environment["FLWR_HOME"])
     plan = plan_of(with_owners(SEVERAL))
-    files = dealt(people(), tmp_path / "clients", 2, "who")
     plan.save(tmp_path / "plan.json")
     coordinators(tmp_path)
     for number in range(2):
@@ -295,9 +250,9 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
     init = [
         "federate", "init", str(tmp_path / "hospitals"), "--plan", str(tmp_path / "plan.json"), "--clients", "2",
         "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"), "--timeout", "120",
+        "--port", str(network.port),
     ]  # fmt: skip
     CliRunner().invoke(cli, init, standalone_mode=False, catch_exceptions=False)
-    network = Network(tmp_path, files)
     try:
         network.link()
         until(lambda: "started" in (tmp_path / "link.log").read_text().lower(), 90, "the link does not start")
@@ -305,7 +260,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
             network.node(number)
 
         def submitted():
-            run = ["flwr", "run", "hospitals", "here"]
+            run = ["flwr", "run", "hospitals", "hospitals"]
             found = subprocess.run(
                 run, cwd=tmp_path, env=network.environment, capture_output=True, text=True, timeout=120, check=False
             )

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 import doublure as db
 from doublure.cli.main import app as cli
-from doublure.errors import InputError, SettingError
+from doublure.errors import InputError, OwnerLost, SettingError
 from doublure.federated.clients import Clients
+from doublure.federated.silo import Silo
 from doublure.ledger import Ledger
 from doublure.private import accounting, owner_partitions
 from doublure.private.owner_partitions import _OwnerExchange
@@ -253,9 +254,11 @@ def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monk
     made.fitted(monkeypatch)
     steps = [said for said in asked if said.words["ask"] == "step"]
     assert len(steps) == STEPS
-    again = hear(steps[-1])
-    assert again.words["refused"] == "its plan does not pay for what was asked"
-    assert again.arrays == {}  # fresh coins would make it another answer
+    total, again = (hear(steps[-1]).arrays["total"].tolist() for _ in range(2))
+    assert total == again  # what is kept: fresh coins would make it another answer
+    before = hear(steps[-2])
+    assert before.words["refused"] == "its plan does not pay for what was asked"
+    assert before.arrays == {}
     moved = {name: values + 1 for name, values in steps[-1].arrays.items()}
     assert hear(Message(steps[-1].words, moved)).words["refused"] == "its plan does not pay for what was asked"
     for words in ({"step": STEPS}, {"step": -1}):
@@ -298,6 +301,69 @@ def test_an_owner_killed_between_steps_goes_on(monkeypatch, tmp_path, plan):
     assert seen == [None] * STEPS
     assert made.lines == []
     assert made.book(1).spent.epsilon == plan.epsilon
+
+
+class Gone(BaseException):
+    """The coordinator's process ends."""
+
+
+def check_a_coordinator_that_is_gone_while_it_asks_loses_no_step(patch, folder, plan):
+    """One of two owners has answered a step: it is asked again in the same words, and that owner answers alike."""
+    folder.mkdir()
+    files, _ = dealt(folder / "clients", SILOS)
+    made, told, left = Federation(folder, plan, files), [], [(STEPS - 1) * len(SILOS) + 1]
+
+    def change(words, node, answer):
+        if words["ask"] == "step":
+            told.append(
+                (
+                    words["step"],
+                    node,
+                    answer.words["refused"],
+                    b"".join(each.tobytes() for each in answer.arrays.values()),
+                )
+            )
+            left[0] -= 1
+            if left[0] == 0:
+                raise Gone
+        return [(node, answer)]
+
+    made.post.change = change
+    with pytest.raises(Gone):
+        made.fitted(patch)
+    assert [run.authorised for run in made.ledger._store.view().account.runs.values()] == [STEPS - 1]
+    for number in made.files:
+        made.post.owners[number] = made.owner(number)
+    made.fitted(patch, resume=True)
+    assert {refused for _, _, refused, _ in told} == {None}
+    answers = {}
+    for step, node, _, total in told:
+        answers.setdefault((step, node), set()).add(total)
+    assert all(len(each) == 1 for each in answers.values())
+    assert len(answers) == len(SILOS) * STEPS
+    assert len(told) == len(SILOS) * STEPS + 1  # one was asked again
+    executed = json.loads((folder / "run" / "executed.json").read_text())
+    assert [(each["drawn"], each["lost"]) for each in executed] == [(STEPS, 0)]
+    for number in made.files:
+        assert not (folder / f"at {number}" / "step.bin").exists()  # nothing exact stays
+
+
+def test_a_coordinator_that_is_gone_while_it_asks_loses_no_step(monkeypatch, tmp_path, plan):
+    check_a_coordinator_that_is_gone_while_it_asks_loses_no_step(monkeypatch, tmp_path / "run", plan)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "change"),
+    [
+        (Clients, "_pending", ("return kept", "return question")),
+        (Silo, "_kept_step", ("return Message(kept.words['said'], kept.arrays)", "return None")),
+        (Owner, "repeats", ("self._authorise(self._accesses[number], self._step[number])", "return False")),
+    ],
+)
+def test_a_step_that_is_asked_or_answered_otherwise_is_caught(monkeypatch, tmp_path, plan, owner, name, change):
+    plant(monkeypatch, owner, name, change)
+    with pytest.raises((AssertionError, OwnerLost)):
+        check_a_coordinator_that_is_gone_while_it_asks_loses_no_step(monkeypatch, tmp_path / "run", plan)
 
 
 def test_nobody_there_is_refused(tmp_path, plan):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import postgres as postgres_server
 import pytest
 
 from doublure.ledger import Ledger
@@ -52,3 +54,28 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
     return Ledger.create(path, dataset="adult", epsilon=3.0, delta=1e-4)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgres_server.Server]:
+    """A PostgreSQL server that keeps what it confirms, with its password in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(postgres_server._SETTINGS, "fsync", "on")
+        for found in postgres_server.session():
+            patch.setenv("PGPASSWORD", found.password)
+            yield found
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def url(server: postgres_server.Server) -> str:
+    """The address of a ledger that is not made yet."""
+    return server.url(rest=f"/ledger{next(_NUMBERS)}")
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The place of a ledger that is not made yet: a path, or an address."""
+    return str(tmp_path / "adult.ledger") if request.param == "file" else request.getfixturevalue("url")

@@ -36,9 +36,9 @@ print(won)
 KILLER = Path(__file__).resolve().parents[2] / "benchmarks" / "robustness" / "ledger_kill.py"
 
 
-def test_eight_processes_cannot_overspend(path):
-    Ledger.create(path, dataset="adult", epsilon=30.0, delta=0.5)
-    command = [sys.executable, "-c", SPEND, str(path), "25"]
+def test_eight_processes_cannot_overspend(place):
+    Ledger.create(place, dataset="adult", epsilon=30.0, delta=0.5)
+    command = [sys.executable, "-c", SPEND, place, "25"]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     for process in processes:
         process.stdin.write("go\n")
@@ -47,18 +47,18 @@ def test_eight_processes_cannot_overspend(path):
     assert [process.returncode for process in processes] == [0] * 8
     # 200 tries at 0.3 for a cap of 30: exactly a hundred fit.
     assert sum(won) == 100
-    ledger = Ledger.open(path)
+    ledger = Ledger.open(place)
     assert ledger.spent == Budget(epsilon=30.0, delta=1e-4)
     assert ledger.verify().runs == 100
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one object", "an object each"])
-def test_eight_threads_cannot_overspend(path, make_plan, shared):
-    ledger = Ledger.create(path, dataset="adult", epsilon=9.0, delta=0.5)
+def test_eight_threads_cannot_overspend(place, make_plan, shared):
+    ledger = Ledger.create(place, dataset="adult", epsilon=9.0, delta=0.5)
     won, errors = [], []
 
     def spend() -> None:
-        mine = ledger if shared else Ledger.open(path)
+        mine = ledger if shared else Ledger.open(place)
         for _ in range(8):
             try:
                 won.append(mine.reserve(make_plan(epsilon=0.3)).id)
@@ -107,29 +107,30 @@ Reservation(store, store.view().account.find(sys.argv[2])).advance(10)
 """
 
 
-def test_two_processes_with_one_session_do_not_both_draw(ledger, make_plan):
+def test_two_processes_with_one_session_do_not_both_draw(place, make_plan):
     """As after a fork: both hold the session's nonce, and neither resumed."""
+    ledger = Ledger.create(place, dataset="adult", epsilon=3.0, delta=1e-4)
     reservation = ledger.reserve(make_plan())
     subprocess.run([sys.executable, "-c", TWIN, str(ledger.path), reservation.id], check=True)
     with pytest.raises(LedgerError, match="another process"):
         reservation.advance(20)
 
 
-def kills(number: int, *more: str) -> dict[str, float]:
+def kills(number: int, place: str, *more: str) -> dict[str, float]:
     if not KILLER.exists():
         pytest.skip("the benchmarks are not here")
-    command = [sys.executable, str(KILLER), "--kills", str(number), "--json", *more]
+    command = [sys.executable, str(KILLER), "--kills", str(number), "--json", "--ledger", place, *more]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_twenty_kills_leave_no_step_that_was_not_authorised():
-    result = kills(20)
+def test_twenty_kills_leave_no_step_that_was_not_authorised(place):
+    result = kills(20, place)
     assert (result["beyond_authorised"], result["drawn_twice"]) == (0, 0)
     assert result["steps_drawn"] > 20
 
 
-def test_the_kill_test_catches_drawing_before_authorising():
-    result = kills(15, "--mutant")
+def test_the_kill_test_catches_drawing_before_authorising(place):
+    result = kills(15, place, "--mutant")
     assert result["beyond_authorised"] > 0
     assert result["drawn_twice"] > 0
 

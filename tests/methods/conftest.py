@@ -51,6 +51,10 @@ class Memory:
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
         self.steps.append(step)
         self.kept = tensors
+        self.saved()
+
+    def saved(self) -> None:
+        """Steps of training may be forgotten; a job's mechanism takes this place."""
 
     def load(self) -> dict[str, Tensor] | None:
         return self.kept

@@ -52,6 +52,9 @@ class CriticTrainer:
     def __init__(self, adversaries, steps, taken=0, told=None):
         self.size, self.steps, self.taken, self.told = len(adversaries.flat), steps, taken, told
 
+    def skip(self, steps):
+        assert steps == 0  # nothing was restored
+
     def gradient(self, critic, partner):
         self.taken += 1
         if self.told is not None:

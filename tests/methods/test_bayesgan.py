@@ -119,12 +119,6 @@ def test_the_papers_settings_have_a_name(digits):
         settings_of(METHOD, "table", {"recipe": "paper"})
 
 
-def test_steps_are_authorised_by_part(digits):
-    """The annotator keeps its state at each step, so that a crash loses one of them, in the critic's last part too."""
-    own = settings(digits.TEXT, steps=10, checkpoints=3)  # every 4
-    assert [own.checkpoint_interval(step, 14) for step in (1, 5, 9, 10, 11, 14)] == [4, 4, 2, 1, 1, 1]
-
-
 def test_what_it_touches(digits):
     schema, own = Schema.parse(digits.TEXT), settings(digits.TEXT)
     critic, annotator = METHOD.accesses(schema, own, 0.5)

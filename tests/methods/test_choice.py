@@ -11,6 +11,7 @@ from doublure.errors import SchemaError, SettingError
 from doublure.methods import choice
 from doublure.methods import registry as table
 from doublure.planning import Plan
+from doublure.training.label_forecast import forecast_labels
 
 TABLE = """
 doublure: 1
@@ -51,9 +52,9 @@ def test_the_reason_says_that_epsilon_would_not_change_it(text):
     assert "at every ε measured" in choice.sentence(db.Schema.parse(text), 1.0)
 
 
-def test_of_images_the_reason_says_from_how_many_a_label_it_holds():
+def test_of_images_the_reason_says_both_forecasts():
     said = choice.sentence(db.Schema.parse(IMAGES % LABEL), 1.0)
-    assert said.endswith("where ε times the images of a label is 200 or more, and here it is 2,500")
+    assert said.endswith("recognises 94% of images of the rarest label, where 89% of those drawn for it show it")
 
 
 @pytest.mark.parametrize(
@@ -62,17 +63,17 @@ def test_of_images_the_reason_says_from_how_many_a_label_it_holds():
         (1000, "[0, 1]", 1.0, "guided"),
         (1000, "[0, 1]", 0.2, "statistics"),
         (399, "[0, 1]", 1.0, "statistics"),
-        (400, "[0, 1]", 1.0, "guided"),
+        (440, "[0, 1]", 1.0, "guided"),
         (1000, "[0, 1, 2, 3, 4, 5]", 1.0, "statistics"),
         (1000, "[0, 1, 2, 3, 4, 5]", 2.0, "guided"),
-        (1000, "{learn: 0.1}, other: '9'", 1.0, "guided"),
+        (5000, "{learn: 0.1}, other: '9'", 1.0, "guided"),
     ],
 )
 def test_a_labeller_needs_images_of_each_label_or_more_epsilon(units, values, epsilon, method):
     text = (IMAGES % LABEL).replace("5000", str(units)).replace("[0, 1]", values)
     made = db.plan(db.Schema.parse(text), method="auto", epsilon=epsilon, delta=1e-6)
     assert made.method == method
-    assert ("below 200" in made.warnings[0]) == (method == "statistics")
+    assert ("would recognise" in made.warnings[0]) == (method == "statistics")
     assert Plan.from_json(json.loads(json.dumps(made.to_json())), name="plan") == made
 
 
@@ -104,3 +105,38 @@ def test_such_a_plan_can_be_written_and_read():
 
 def test_auto_is_no_method():
     assert choice.AUTO not in table.METHODS
+
+
+@pytest.mark.parametrize(
+    ("shares", "epsilon", "method"),
+    [
+        ({"a": 0.5, "b": 0.5}, 1.0, "guided"),
+        ({"a": 0.88, "b": 0.12}, 1.0, "statistics"),
+        ({"a": 0.88, "b": 0.12}, 10.0, "statistics"),
+        ({"a": 0.6, "b": 0.4}, 10.0, "guided"),
+    ],
+)
+def test_a_labeller_is_judged_by_its_rarest_label(shares, epsilon, method):
+    plain = db.Schema.parse(IMAGES % LABEL).to_plain()
+    plain["label"] = {"values": list(shares), "shares": shares, "roles": ["target", "condition"]}
+    assert db.plan(db.Schema.from_plain(plain), epsilon=epsilon, delta=1e-5).method == method
+
+
+def test_scenes_are_given_a_labeller_only_where_labels_are_well_known():
+    plain = db.Schema.parse(IMAGES % LABEL).to_plain() | {"images": {"shape": [32, 32, 3]}}
+    for word, epsilon, method in (
+        ("scenes", 1.0, "statistics"), ("scenes", 10.0, "guided"), ("aligned", 1.0, "guided"),
+    ):  # fmt: skip
+        plain["images"]["pictures"] = word
+        made = db.plan(db.Schema.from_plain(plain), epsilon=epsilon, delta=1e-5)
+        assert made.method == method
+        assert ("a labeller pays from 2,700 images" in made.warnings[0].replace("private ", "")) == (
+            method == "statistics"
+        )
+
+
+def test_more_epsilon_or_more_images_never_make_the_forecast_worse():
+    accuracies = [forecast_labels([n, 3 * n], 1.0).labeller for n in (1, 10, 100, 1_000, 10_000, 1e6)]
+    assert accuracies == sorted(accuracies)
+    pays = [forecast_labels([n] * 10, 1.0).pays for n in range(1, 2_000)]
+    assert pays == sorted(pays)  # once it pays, it goes on to

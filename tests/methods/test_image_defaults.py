@@ -27,12 +27,15 @@ def chosen(names, epsilon=1.0, method="guided", given=(), **facts):
     return tuple(getattr(made.settings, name) for name in names)
 
 
+NETWORK = {"model": "network"}.items()
+
+
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
-def test_drawings_are_varied_and_photographs_hardly(epsilon):
+def test_drawings_are_varied_and_others_hardly(epsilon):
     assert chosen(VARIED, epsilon, word="drawings") == (1.0, 2.0, 1.0)
     spread = 1.5 if epsilon == 10.0 else 1.0
-    assert chosen(VARIED, epsilon, word="photographs") == (0.5, 0.5, spread)
-    assert chosen(VARIED, epsilon, word=None) == (0.5, 0.5, spread)
+    for word in ("photographs", "aligned", "scenes", None):
+        assert chosen(VARIED, epsilon, word=word, given=NETWORK) == (0.5, 0.5, spread)
 
 
 def test_the_recipes_follow_where_labels_are_well_known():
@@ -41,12 +44,38 @@ def test_the_recipes_follow_where_labels_are_well_known():
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="photographs") == (0.5, 0.5, 1.5, 0.6, 150, 1000)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="drawings") == (2000, 4096, 0.0, 0.0)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="photographs") == (3000, 16_384, 0.25, 0.5)
-    assert chosen(("fit_steps", *SHARPER_SIGHT), 1.0, word="photographs") == (4000, 4096, 0.0, 0.0)
-    assert chosen(("fit_steps", *LONGER_LOOK), 0.2, word="photographs") == (2000, 0.5, 60, 500)
-    assert chosen(("fit_steps",), 1.0, word="photographs", shape=(64, 48, 1)) == (2000,)
+    assert chosen(("fit_steps", *SHARPER_SIGHT), 1.0, word="photographs", given=NETWORK) == (4000, 4096, 0.0, 0.0)
+    assert chosen(LONGER_LOOK, 0.2, word="photographs") == (0.5, 60, 500)
+    assert chosen(("fit_steps",), 1.0, word="photographs", shape=(64, 48, 1), given=NETWORK) == (2000,)
 
 
-def test_coloured_photographs_with_labels_are_drawn_by_gaussians():
+def test_steps_and_batches_follow_the_noise_and_views_the_units():
+    names = ("fit_steps", "batch", "view_images")
+    assert chosen(names, 1.0, word="drawings") == (2000, 400, 4000)
+    assert chosen(names, 10.0, word="drawings") == (2000, 400, 10_000)
+    steps, batch, viewed = chosen(names, 1.0, word="drawings", units=4000)
+    assert steps == 250
+    assert batch == 100
+    assert viewed == 4000
+    few = db.plan(schema(None, units=300, shape=(64, 64, 3), labels=0), epsilon=10.0, delta=1e-5)
+    assert few.settings.model == "network"
+    assert few.seconds_estimate < 2_700
+    assert (
+        db.plan(schema(None, units=300, shape=(64, 64, 3), labels=2), epsilon=10.0, delta=1e-5).seconds_estimate < 120
+    )
+
+
+def test_aligned_pictures_get_outlines_and_scenes_never():
+    for epsilon in (0.2, 10.0):
+        for word, colours in (("aligned", 1), ("aligned", 3), (None, 1), ("photographs", 1), ("drawings", 3)):
+            assert chosen(("model",), epsilon, word=word, shape=(48, 48, colours)) == ("network",)
+        for word, colours in (("scenes", 1), ("scenes", 3), (None, 3), ("photographs", 3)):
+            assert chosen(("model",), epsilon, word=word, shape=(48, 48, colours)) == ("gaussian",)
+    assert chosen(("model",), 1.0, word="scenes", shape=(15, 15, 3)) == ("network",)
+    assert chosen(("model",), 1.0, word="scenes", shape=(32, 32, 3), labels=0, method="statistics") == ("network",)
+
+
+def test_other_scenes_and_photographs_with_labels_are_drawn_by_gaussians():
     """Where nobody chose another model, or set what only networks have."""
     names = ("model", *VARIED, "labeller_share")
     coloured = {"word": "photographs", "shape": (32, 32, 3)}
@@ -55,7 +84,7 @@ def test_coloured_photographs_with_labels_are_drawn_by_gaussians():
     assert chosen(names, 1.0, **coloured) == ("gaussian", 0.0, 0.0, 1.0, 0.5)
     assert chosen(names[:2], 10.0, "statistics", **coloured) == ("gaussian", 0.0)
     assert chosen(names[:2], 10.0, "statistics", **coloured | {"labels": 0}) == ("network", 0.5)
-    assert chosen(names, 0.2, **coloured) == ("network", 0.5, 0.5, 1.0, 0.5)
+    assert chosen(names, 0.2, **coloured) == ("gaussian", 0.0, 0.0, 1.0, 0.5)
     assert chosen(names, 10.0, **coloured | {"word": "drawings"}) == ("network", 1.0, 2.0, 1.0, 0.6)
     assert chosen(names, 10.0, **coloured | {"shape": (32, 32, 1)}) == ("network", 0.5, 0.5, 1.5, 0.6)
     for given in ({"model": "network"}, {"fit_steps": 3000}, {"latent": 16}, {"critic_share": 0.1}):
@@ -80,7 +109,6 @@ def test_few_pixels_are_seen_as_pixels(word):
     names = (*VARIED, "fit_steps", "fine_detail")
     assert chosen(names, 10.0, word=word, shape=(8, 15, 1)) == (0.3, 0.3, 1.0, 500, 0.5)
     assert chosen(names, 0.2, word=word, shape=(8, 15, 3)) == (0.3, 0.3, 1.0, 500, 0.5)
-    assert chosen(("fit_steps",), 0.2, word=word, shape=(8, 16, 1)) == (2000,)
     few = {"features": 64}  # that it takes to see them was not given
     assert chosen(("features", "fine_detail"), 10.0, word=word, shape=(8, 8, 1), given=few.items()) == (64, 0.0)
 
@@ -108,7 +136,7 @@ def test_what_is_given_stays_and_so_does_what_belongs_to_it():
 def test_statistics_alone_take_what_they_know():
     names = ("warp", "fit_steps", *SHARPER_SIGHT)
     assert chosen(names, 10.0, "statistics", word="photographs", labels=0) == (0.5, 3000, 16_384, 0.25, 0.5)
-    assert chosen(names, 0.2, "statistics", word="drawings") == (1.0, 2000, 4096, 0.0, 0.0)
+    assert chosen(names, 0.2, "statistics", word="drawings") == (1.0, 666, 4096, 0.0, 0.0)
 
 
 def test_a_plan_says_that_the_word_is_missing():
@@ -120,8 +148,9 @@ def test_a_plan_says_that_the_word_is_missing():
 @pytest.mark.parametrize("method", ["guided", "statistics"])
 def test_a_plan_says_what_coloured_photographs_come_out_as(method):
     said = "come out as patches of colour"
-    for word, colours, found in ((None, 3, True), ("photographs", 3, True), ("drawings", 3, False), (None, 1, False)):
-        plan = db.plan(schema(word, shape=(32, 32, colours)), method=method, epsilon=0.2, delta=1e-5)
+    for word, colours, found in ((None, 3, True), ("scenes", 1, True), ("drawings", 3, False), (None, 1, False)):
+        described = schema(word, shape=(32, 32, colours))
+        plan = db.plan(described, method=method, epsilon=0.2, delta=1e-5, model="network")
         assert (said in plan.explain()) == found
     drawn = db.plan(schema("photographs", shape=(32, 32, 3)), method=method, epsilon=10.0, delta=1e-5).explain()
     assert "drawn by a Gaussian for each label" in drawn

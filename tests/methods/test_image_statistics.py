@@ -41,6 +41,13 @@ def test_who_says_what_pictures_are_is_not_told_what_follows_from_silence():
     assert said not in planned(schema(pictures="drawings")).explain()
 
 
+@pytest.mark.parametrize(("side", "drawn"), [(32, None), (33, "16 x 16"), (512, "32 x 32"), (1024, "32 x 32")])
+def test_larger_images_are_said_to_show_what_a_few_pixels_show(side, drawn):
+    plain = schema().to_plain() | {"images": {"shape": [side, side, 1]}}
+    said = [each for each in planned(db.Schema.from_plain(plain), model="network").warnings if "enlarged" in each]
+    assert (f"of {side} x {side} pixels show what {drawn} pixels show" in said[0]) if drawn else not said
+
+
 @pytest.mark.parametrize(("units", "few"), [(10_000, False), (9_999, True)])
 def test_below_a_thousand_images_a_label_are_few(units, few):
     assert any("images a label are few" in warning for warning in planned(schema(units)).warnings) == few

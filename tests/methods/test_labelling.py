@@ -326,3 +326,31 @@ def test_what_is_built_takes_the_weights(digits):
     noise = torch.randn(6, job.settings.noise_width, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.equal(built(noise, torch.eye(10)[:6]), made(noise, torch.eye(10)[:6]))
+
+
+def test_a_labeller_is_asked_only_where_the_released_counts_forecast_that_it_pays(digits):
+    """Of 1,797 digits with little noise, but not with much, nor where one label is rare; and by no plan of before."""
+    _, labels = digits.tensors()
+    rare = np.flatnonzero((labels.numpy() != 3) | (np.arange(len(labels)) < 60))
+    for changes, asked in (
+        ({"sigma": 0.01}, True),
+        ({"sigma": 50.0}, False),
+        ({"sigma": 0.01, "rows": rare.tolist()}, False),
+        ({"sigma": 50.0, "forecast_checks": False}, True),
+    ):
+        made, _ = made_by(digits, fit_steps=1, labeller_steps=1, **changes)
+        assert bool(made.asked) == asked
+    noise = torch.randn(4, 4 * made._width)
+    made.asked.fill_(0)
+    with torch.no_grad():
+        plain = made.generator(noise[:, : made._width], torch.eye(10)[:4])
+        assert torch.equal(made(noise, torch.eye(10)[:4]), plain)
+
+
+def test_a_labelled_generator_of_an_earlier_version_asks_its_labeller(digits):
+    made, job = made_by(digits)
+    kept = {name: value for name, value in made.state_dict().items() if name != "asked"}
+    built = table.method("guided").build(job.encoder, job.settings, 9).generator
+    built.asked.fill_(0)
+    built.load_state_dict(kept)
+    assert bool(built.asked)

@@ -211,7 +211,7 @@ def test_a_kept_state_goes_on_where_it_was(digits):
     for _ in range(4):
         one.step()
     kept = one.state()
-    assert {name.partition(".")[0] for name in kept} == {"generator", "average", "optimizer", "fit_step"}
+    assert {name.partition(".")[0] for name in kept} == {"generator", "average", "optimizer", "fit_step", "recent"}
     assert all(not value.requires_grad and value.is_contiguous() for value in kept.values())
     other.restore(kept)
     assert other.done == 4
@@ -222,6 +222,26 @@ def test_a_kept_state_goes_on_where_it_was(digits):
         other.step()
     assert_same(one.state(), other.state())
     assert any(not torch.equal(value, kept[name]) for name, value in one.state().items() if name in kept)
+
+
+def test_a_fit_ends_once_its_distance_is_within_its_error(digits, monkeypatch):
+    """The mean of a hundred distances lies below their spread over ten; a kept state of before goes on without them."""
+    total, *_ = released(digits)
+    fit = fit_of(digits, total, fit_steps=9)
+    waves = torch.tensor([0.3, -0.3] * 50)
+    for shift, ended in ((0.02, True), (0.04, False)):
+        fit._recent = waves + shift  # the mean's standard error is .03
+        assert fit.within_noise == ended
+    fit._recent = waves[:99]
+    assert not fit.within_noise
+    fit.restore({name: value for name, value in fit.state().items() if name != "recent"})
+    assert not fit.within_noise
+    taken = []
+    monkeypatch.setattr(GeneratorFit, "step", lambda self: taken.append(1))
+    monkeypatch.setattr(GeneratorFit, "within_noise", property(lambda self: len(taken) == 5))
+    job = digits.job(fit_steps=9)
+    fit_generator(job, job.settings, NoisySums(job, job.accesses[:1]))
+    assert len(taken) == 5
 
 
 def assert_same(one, other):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.missing_blocks import (
     MOST_BLOCKS,
     MissingBlock,
+    MissingRows,
+    clear_patterns,
     explained_bits,
     heaviest,
     join_neighbours,
@@ -65,14 +68,40 @@ def test_a_column_that_is_missing_at_random_leaves_the_patterns() -> None:
     chance = [rng.random(20_000) < 0.02 for _ in range(8)]
     bits = np.stack([block, *chance, block], axis=1)
     counts = np.bincount((bits << np.arange(10)).sum(1), minlength=2**10).astype(float)
-    kept, summed, noise = explained_bits(counts + rng.normal(0, 40, 2**10), 40.0)
+    missing = MissingRows(
+        rows=bits.sum(0).astype(float), variance=np.full(10, 50.0**2), columns=np.ones(10), every=20_000.0
+    )
+    noisy = counts + rng.normal(0, 40, 2**10)
+    kept, summed, noise = explained_bits(noisy, 40.0, missing)
     assert {0, 9} <= set(kept)
     assert noise == pytest.approx(40.0 * 2 ** ((10 - len(kept)) / 2))
     assert summed.size == 2 ** len(kept)
     assert len(kept) < 10
-    again, same, still = explained_bits(counts, 1e-9)
+    again, same, still = explained_bits(counts, 1e-9, missing)
     assert (again, still) == (tuple(range(10)), 1e-9)
     assert same is counts
+    # A block of many columns is torn last.
+    wide = replace(missing, columns=np.array([9.0, *[1.0] * 9]))
+    assert 0 in explained_bits(noisy + rng.normal(0, 80, 2**10), 90.0, wide)[0]
+
+
+def test_rows_of_patterns_agree_with_the_rows_of_each_block() -> None:
+    """Rows of rare patterns count nowhere, but each block's share of missing rows is known from its columns."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        # Blocks 0 and 1 miss 300 and 200 of 1,000 rows, but some of those are in patterns that noise hides.
+        missing = MissingRows(
+            rows=np.array([300.0, 200.0]) + rng.normal(0, 2, 2),
+            variance=np.full(2, 4.0),
+            columns=np.ones(2),
+            every=1000.0,
+        )
+        seen = np.array([500.0, 250.0, 160.0, 0.0])
+        kept, rows = clear_patterns(seen + rng.normal(0, 7, 4), 7.0, missing)
+        assert {0, 1, 2} <= set(kept.tolist())
+        assert rows[:3] == pytest.approx([500, 300, 200], abs=35)
+    kept, rows = clear_patterns(rng.normal(0, 1, 4), 12.0, missing)  # where noise hides all, one pattern has all rows
+    assert len(kept) == 1
 
 
 def survey(rows: int) -> tuple[pd.DataFrame, list[list[str]]]:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.errors import SettingError
 from doublure.methods.statistics.tables import pair_errors, plan, target_fit
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import AllPairs, ChosenPairs
@@ -40,7 +41,9 @@ def event(made: db.Plan, purpose: str) -> Any:
 @pytest.mark.parametrize("count", [5, 14, 60, 300])
 def test_as_many_pairs_are_scored_as_say_something(count, units):
     """All of them, or as many as keep the noise at a fifth of the units, or eight a column."""
-    made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    made = db.plan(
+        schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", structure="tree"
+    )
     scores, every = event(made, plan.SCORES), count * (count - 1) // 2
     assert min(8 * count, every) <= scores.tables <= every
     if scores.tables > 8 * count:
@@ -268,3 +271,44 @@ def test_a_wide_table_keeps_what_near_columns_say_of_one_another(tmp_path):
     assert same[True][1] == pytest.approx(same[True][0], abs=0.08)
     assert same[True][0] > 0.75
     assert same[False][1] == pytest.approx(same[False][0], abs=0.02)
+
+
+# -- whether pairs are counted at all ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "units", "structure"), [(2, 50, "tree"), (20, 300, "columns"), (20, 5_000, "tree")])
+def test_pairs_are_counted_where_they_lower_the_forecast_error(count, units, structure):
+    made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    assert made.settings.structure == structure
+    assert ("drawn by itself" in made.explain()) == (structure == "columns")
+    purposes = {access.purpose for access in made.touches}
+    assert (plan.PAIRS in purposes) == (structure == "tree")
+    more = db.plan(schema_of(count, units), method="statistics", epsilon=10.0, delta=1e-6, accountant="rdp")
+    assert more.settings.structure == "tree"  # noise alone decides
+
+
+def test_columns_alone_are_drawn_independently(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 6, 150)
+    frame = pd.DataFrame({name: (values + at) % 6 for at, name in enumerate("abcd")} | {"t": values < 3})
+    text = "doublure: 1\nkind: table\nunits: 150\ndefaults: {missing: false}\ncolumns:\n"
+    text += "".join(f"  {name}: {{type: integer, bounds: [0, 5]}}\n" for name in "abcd")
+    text += "  t: {type: boolean, roles: [target]}\n"
+    ledger = db.Ledger.create(tmp_path / "a.ledger", dataset="a", epsilon=100, delta=0.1)
+    made = db.plan(
+        db.Schema.parse(text), method="statistics", epsilon=30, delta=1e-6, accountant="rdp", structure="columns"
+    )
+    syn = db.fit(frame, made, ledger=ledger, seed=1)
+    rows = syn.sample(4000, seed=1).astype(int)
+    assert np.abs(np.corrcoef(rows.to_numpy().T) - np.eye(5)).max() < 0.06
+    assert np.abs(np.bincount(rows["a"], minlength=6) / 4000 - np.bincount(values, minlength=6) / 150).max() < 0.06
+    assert syn.sample(200, seed=1, given={"t": True})["t"].all()
+
+
+@pytest.mark.parametrize("asked", [{"within": "c0"}, {"focus": ("c0 & c1",)}, {"paired": 3}])
+def test_what_asks_for_pairs_is_refused_beside_columns_alone(asked):
+    with pytest.raises(SettingError, match="structure: counts no pair"):
+        db.plan(schema_of(5, 500), method="statistics", epsilon=1.0, delta=1e-6, structure="columns", **asked)
+    assert (
+        db.plan(schema_of(14, 60), method="statistics", epsilon=1.0, delta=1e-6, **asked).settings.structure == "tree"
+    )

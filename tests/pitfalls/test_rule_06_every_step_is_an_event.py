@@ -56,7 +56,7 @@ RATE = "getattr(event, 'sample_rate', 1.0)"
 NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 NOISY = "noisy, ran = self._noised(answer, access)"
-PAID = "if not paid_first:\n    self._pay(access)"
+PAID = "self._pay(access)"
 DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
 
 
@@ -70,7 +70,7 @@ DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
         (CriticGradients, "answer", [(LOT, f"({LOT}, {LOT})[1]")]),
         (Mechanism, "_noised", [(NORMAL, f"({NORMAL}, {NORMAL})[1]")]),
         (Dpgan, "accesses", [("settings.steps or 1", "settings.steps // settings.n_critic")]),
-        (running.FitRun, "_advance", [("step - 1 + every", "1 + every")]),
+        (running.FitRun, "_authorise", [("self._reservation.authorised", "self._reservation.authorised + 1")]),
     ],
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],

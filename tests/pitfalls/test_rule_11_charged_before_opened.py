@@ -18,7 +18,7 @@ from doublure.private.records import PrivateRecords
 from doublure.run import fitting, running
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
-PAID = "if not paid_first:\n    self._pay(access)"
+PAID = "self._pay(access)"
 NOISY = "noisy, ran = self._noised(answer, access)"
 DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
 
@@ -75,8 +75,8 @@ def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_pat
     ("owner", "name", "edit"),
     [
         (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
-        (running.FitRun, "_authorise", ("self._advance", "lambda step: None")),
-        (running.FitRun, "_advance", ("self._reservation.advance", "lambda step: None")),
+        (running.FitRun, "_authorise", ("step > self._reservation.authorised", "False")),
+        (running.FitRun, "_authorise", ("self._reservation.advance", "lambda step: None")),
     ],
     ids=["data before charge", "nobody asked", "steps not authorised"],
 )
@@ -227,7 +227,7 @@ def test_tables_are_charged_before_they_are_drawn(lab, monkeypatch, counting_pla
     ("owner", "name", "edits"),
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
-        (running.FitRun, "_advance", [("self._reservation.advance", "lambda step: None")]),
+        (running.FitRun, "_authorise", [("self._reservation.advance", "lambda step: None")]),
         (Mechanism, "_pay", [(ASKED, "pass")]),
         (Mechanism, "release", DRAWN_FIRST),
     ],

@@ -37,7 +37,7 @@ from doublure.training import private_classifier as labelling
 from doublure.training.gan_loop import Adversaries
 from doublure.training.noisy_sums import NoisySums
 
-PAID = "if not paid_first:\n    self._pay(access)"
+PAID = "self._pay(access)"
 NOISY = "noisy, ran = self._noised(answer, access)"
 UNITS, SIDE, CLIP, STEPS = 24, 8, 0.1, 3
 TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"

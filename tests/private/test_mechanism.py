@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 from critic_steps import critic_steps
+from paying import Remembered
 from planting import plant
 from replay_noise import ReplayNoise
 from scipy import stats
 from torch import nn
 
 from doublure.access import Access
-from doublure.errors import Interrupted, LedgerError, NotAsPriced, SettingError
+from doublure.errors import Interrupted, LedgerError, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -151,22 +152,53 @@ def test_a_release_is_looked_at_asked_paid_for_and_noised_once_in_this_order(act
         assert told == pytest.approx(planned, rel=1e-9) if name not in ("delta", "sampling") else told <= planned
 
 
-@pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("keep", [False, True])
-def test_who_holds_records_hears_which_access_pays_before_it_is_asked(acts, once, keep):
-    """A step is paid for first where it is answered once: a run that goes on would ask it otherwise."""
-
+def test_who_holds_records_hears_which_access_pays_before_it_is_asked(acts, keep):
     class Elsewhere(SinglePartition):
-        answers_once = once
-
         def paid_by(self, access):
             acts.append(("hears", access.purpose))
 
     access = access_of("gaussian")
     mechanism_of(access, acts=acts).release(Asked("gaussian", acts=acts), access, Elsewhere(None), keep=keep)
-    paid = ("gaussian", 1)
-    asked = [paid, "ask"] if once and not keep else ["ask", paid]
-    assert acts == ["look", ("hears", "gaussian"), *asked, "noise"]
+    assert acts == ["look", ("hears", "gaussian"), "ask", ("gaussian", 1), "noise"]
+
+
+def check_steps_are_told_again_from_a_checkpoint_on():
+    """Three steps are drawn and the checkpoint stands for one of them: two are told again, and nobody pays."""
+    kept, access, asked = Remembered(), access_of("gaussian"), Asked("gaussian")
+    first = mechanism_of(access, noise=ReplayNoise(np.eye(4)[:3]), answers=kept)
+    drawn = [first.release(asked, access, None, keep=False) for _ in range(2)]
+    acts = []
+    again = mechanism_of(access, acts=acts, taken=2, answers=kept)
+    again.skip(access, 1)
+    assert np.array_equal(again.release(Asked("gaussian", acts=acts), access, None, keep=False), drawn[1])
+    assert acts == []
+    assert (again.taken(access), again.executed.draws(access)) == (2, 2)
+    again.saved()
+    assert kept.places() == frozenset()
+    again.release(Asked("gaussian", acts=acts), access, None, keep=False)
+    assert acts == ["look", "ask", ("gaussian", 3), "noise"]
+    with pytest.raises(RunFolderError, match="that nobody has paid for"):
+        mechanism_of(access, taken=2).skip(access, 3)
+
+
+def test_steps_are_told_again_from_a_checkpoint_on():
+    check_steps_are_told_again_from_a_checkpoint_on()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        ("skip", ("max(steps, self._taken[access])", "steps - 1")),
+        ("saved", ("self._taken[access]", "0")),
+        ("release", ("if self.keeps(access):\n    return self._recalled(query, access, keep=keep)", "pass")),
+    ],
+)
+def test_steps_that_are_drawn_or_followed_again_are_caught(monkeypatch, planted):
+    name, change = planted
+    plant(monkeypatch, Mechanism, name, change)
+    with pytest.raises((AssertionError, NotAsPriced, SettingError, IndexError)):
+        check_steps_are_told_again_from_a_checkpoint_on()
 
 
 def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():

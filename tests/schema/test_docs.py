@@ -62,7 +62,8 @@ def test_every_type_and_key_is_described() -> None:
         ),
         *("as", "by", "from", "locale", "order", "pattern", "per", "value", "who"),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
-        *("date_format", "dtype", "format", "written"),
+        *("date_format", "dtype", "format", "value_labels", "written"),
+        *("levels", "parents", "unlisted"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

@@ -354,6 +354,15 @@ def test_a_codebook_says_how_cells_are_written(tmp_path: Path) -> None:
         drafted(data, tmp_path / "codes.csv")
 
 
+def test_a_draft_proposes_a_form_that_a_codebook_leaves_open(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("column,type,missing\nicu,boolean,false\nward,category,false\n")
+    data = pd.DataFrame({"icu": ["yes", "no"] * 40, "ward": ["yes", "no"] * 40})
+    data.to_csv(tmp_path / "a.csv", index=False)
+    text = drafted(tmp_path / "a.csv", tmp_path / "codes.csv").to_yaml()
+    assert "# icu: {type: boolean, missing: false, written: {true: 'yes', false: 'no'}}" in text
+    assert "# ward" not in text
+
+
 def test_a_draft_takes_the_storage_types_of_a_typed_container_and_no_cell(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
@@ -381,3 +390,19 @@ def test_a_draft_takes_what_a_header_tells_of_its_file(tmp_path: Path) -> None:
     made = drafted(tmp_path / "a.csv")
     assert made.schema.text_form == {"encoding": "utf-8-sig", "delimiter": ";", "line_end": "crlf"}
     assert "# quoting: text\n" in made.to_yaml()
+
+
+def test_dates_beside_the_moments_are_named_where_they_are_left_out(tmp_path):
+    readings = pd.DataFrame(
+        {
+            "when": pd.date_range("2024-01-01", periods=48, freq="h"),
+            "meter": "m1",
+            "installed": pd.to_datetime(["2020-05-01"] * 48),
+            "kwh": np.arange(48) / 7,
+        }
+    )
+    readings.to_parquet(tmp_path / "a.parquet")
+    text = drafted(tmp_path / "a.parquet", kind="series").to_yaml()
+    assert "# installed is left out: it holds dates or times" in text
+    assert "stamped_from: '2001-01-01'" in text
+    assert Schema.parse(text).series.time == "when"

@@ -436,6 +436,8 @@ def _series_beside(schema: Any, sample: Any) -> list[str]:
         gaps = np.isnan(values) & ~ended
         numbers = pd.Series(values[~np.isnan(values)])
         column = columns[name].model_copy(update={"missing": False})
+        if name in schema.states:  # its values are places in the list
+            numbers = column.cells_of(numbers.where(numbers.isin(range(len(schema.states[name]))), -1.0).to_numpy())
         wrong += [name] if _cells_beside(column, numbers) or (gaps.any() and not schema.may_be_missing(name)) else []
     return wrong + [name for name in schema.attributes if _cells_beside(columns[name], sample.attributes[name])]
 

@@ -24,6 +24,10 @@ class Remembered(AnswersInMemory):
         """Yield what keeps an answer."""
         yield lambda answer: self._given.update({place: answer})
 
+    def forget(self, access: int, before: int) -> None:
+        """Remove what a checkpoint stands for."""
+        self._given = {place: kept for place, kept in self._given.items() if place[0] != access or place[1] >= before}
+
 
 def paid(
     accesses: Sequence[Access],
@@ -52,6 +56,8 @@ def paid(
         answers=None if memory is None else vars(memory).setdefault("answers", Remembered()),
         allow_test_noise=noise is not None,
     )
+    if memory is not None:
+        vars(memory)["saved"] = mechanism.saved
     return {"accesses": tuple(accesses), "mechanism": mechanism, "authorise": asked, "taken": taken}
 
 

@@ -20,6 +20,7 @@ from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatM
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
+from doublure.data.images.records import intensities
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
@@ -269,4 +270,4 @@ def _sheet(data: AttackData, schema: ImageSchema, wanted: Labels, back: dict[str
 
 
 def _pixels(images: Images) -> Floats:
-    return np.asarray(images.images.reshape(len(images), -1) / 255.0, dtype=np.float64)
+    return intensities(images.images).reshape(len(images), -1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Device, Json, Seed, Settings, settings
+from doublure.cli.options import PLACE, Config, Device, Json, Seed, Settings, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import GateFailed, SettingError
 
@@ -27,8 +27,10 @@ def audit(
         list[str] | None,
         typer.Option(help="An attack or a group ({groups}); may be repeated; see docs/attacks.md."),
     ] = None,
-    real: Annotated[Path | None, typer.Option(help="The data it was fitted on.")] = None,
-    holdout: Annotated[Path | None, typer.Option(help="Real data of the same kind that it never saw.")] = None,
+    real: Annotated[str | None, typer.Option(metavar=PLACE, help="The data it was fitted on.")] = None,
+    holdout: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="Real data of the same kind that it never saw.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     shadows: Annotated[int, typer.Option(min=1, help="How often an attack that refits the model does so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
@@ -121,8 +123,8 @@ def _method(
 def _run(
     run: Path | None,
     attack: list[str] | None,
-    real: Path | None,
-    holdout: Path | None,
+    real: str | None,
+    holdout: str | None,
     out: Path | None,
     shadows: int,
     seed: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ from doublure.errors import GateFailed, LedgerError, printable
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+LedgerPath = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or postgresql://host/db/name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +44,7 @@ def init(
     return VerbResult(data=made.show(), text=text)
 
 
-def _there(path: Path) -> LedgerError | None:
+def _there(path: str) -> LedgerError | None:
     """Return what is said of a ledger that is there already; None where there is none that can be opened."""
     from doublure.ledger import Ledger
 
@@ -105,9 +104,9 @@ def _price(of: dict[str, Any]) -> str:
 def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> VerbResult:
     """Check every record of the ledger."""
     from doublure.ledger import Ledger
+    from doublure.ledger.places import find_place
 
-    if not ledger.is_file():
-        raise LedgerError("there is no such file", field=ledger, remedy="give the ledger's path")
+    find_place(ledger).refuse_missing()
     try:
         report = Ledger.open(ledger).verify()
     except LedgerError as error:

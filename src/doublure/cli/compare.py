@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import PLACE, Config, Json
 from doublure.cli.terminal import TerminalProgress, VerbResult, console
 from doublure.errors import SettingError
 
@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of the same data.")],
-    real: Annotated[Path, typer.Option(help="The data they were fitted on.")],
-    holdout: Annotated[Path | None, typer.Option(help="Real data kept aside.")] = None,
+    real: Annotated[str, typer.Option(metavar=PLACE, help="The data they were fitted on.")],
+    holdout: Annotated[str | None, typer.Option(metavar=PLACE, help="Real data kept aside.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     as_json: Json = False,
     config: Config = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Device, Json, Threads
+from doublure.cli.options import PLACE, Config, Device, Json, Threads
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError, escaped
 
@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    real: Annotated[Path, typer.Option(help="The data it was fitted on.")],
-    holdout: Annotated[Path | None, typer.Option(help="Real data kept aside.")] = None,
+    real: Annotated[str, typer.Option(metavar=PLACE, help="The data it was fitted on.")],
+    holdout: Annotated[str | None, typer.Option(metavar=PLACE, help="Real data kept aside.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     features: Annotated[
         str | None,

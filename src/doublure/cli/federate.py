@@ -1,18 +1,20 @@
-"""``doublure federate simulate|init``."""
+"""``doublure federate simulate|init|logs``."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Again, Config, FitThreads, Json, Seed
+from doublure.cli.options import PLACE, Again, Config, FitThreads, Json, Seed
 from doublure.cli.terminal import TerminalProgress, VerbResult, console, on_stderr
 from doublure.cli.verb import VerbApp
 
 _Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
-_Ledger = Annotated[Path, typer.Option(help="The coordinator's ledger.")]
+_TYPISTS = ("coordinator", "each owner", "coordinator", "coordinator")
+_Ledger = Annotated[str, typer.Option(metavar=PLACE, help="The coordinator's ledger.")]
 _Out = Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")]
 
 
@@ -21,6 +23,7 @@ def register(app: typer.Typer) -> None:
     group = VerbApp(help="Fit a plan to records that stay with their owners.")
     group.command("simulate")(simulate)
     group.command("init")(init)
+    group.command("logs")(logs)
     app.add_typer(group, name="federate")
 
 
@@ -90,19 +93,52 @@ def simulate(
 def init(
     app: Annotated[Path, typer.Argument(metavar="APP", help="The folder to make.")],
     plan: _Plan = Path("plan.json"),
-    ledger: _Ledger = Path("ledger"),
+    ledger: _Ledger = "ledger",
     out: _Out = Path("run"),
     clients: Annotated[int, typer.Option(min=1, help="How many owners there have to be.")] = 2,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for answers to one question.")] = 600.0,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name or address by which owners reach the SuperLink; repeat it. Left out: localhost."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The SuperLink's port.")] = 8000,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
-    """Write a Flower app for flwr run."""
+    """Write a Flower app, certificates and Flower's config entry; print what to type."""
     from doublure.federated.simulate import require_flower
 
     require_flower()
+    from doublure.federated import network
     from doublure.federated.app import init as write
 
-    written = write(app, plan=plan, ledger=ledger, out=out, clients=clients, timeout=timeout)
-    text = f"Wrote {app}: {', '.join(written)}. Start it with: flwr run {app}"
-    return VerbResult(data={"app": str(app), "files": written}, text=text)
+    hosts = host or ["localhost"]
+    written = write(app, plan=plan, ledger=ledger, out=out, clients=clients, timeout=timeout, hosts=hosts, port=port)
+    typed = network.commands(app, host=hosts[0], port=port)
+    lines = [
+        f"Wrote {app}: {', '.join(written)}; and [superlink.{app.name}] in {network.flower_config()}.",
+        f"Give every owner {app / network.TLS / network.AUTHORITY}. Each owner on a machine needs a port of its own.",
+        *(f"{who:<12} {command}" for who, command in zip(_TYPISTS, typed, strict=True)),
+    ]
+    return VerbResult(data={"app": str(app), "files": written, "commands": typed}, text="\n".join(lines))
+
+
+def logs(
+    app: Annotated[Path, typer.Argument(metavar="APP", help="The folder that init wrote.")],
+    follow: Annotated[bool, typer.Option("--follow", help="Show lines as they come, until the run ends.")] = False,
+    as_json: Json = False,
+    config: Config = None,
+) -> VerbResult:
+    """Show the last run of an app: its stages, its questions, and the owners that failed."""
+    from doublure.federated.rounds_log import follow_log, read_log
+
+    if follow:
+        lines = []
+        for line in follow_log(app):
+            lines.append(line)
+            with on_stderr():
+                console(stderr=True).print(str(line), highlight=False, markup=False)
+    else:
+        lines = read_log(app)
+    text = "no run has begun" if not lines else lines[-1].said if follow else "\n".join(map(str, lines))
+    return VerbResult(data={"lines": [asdict(line) for line in lines]}, text=text)

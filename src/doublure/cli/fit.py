@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import (
+    PLACE,
     Again,
     Config,
     Delta,
     Device,
     Epsilon,
     FitThreads,
+    InDatabase,
     Json,
     Method,
+    OfRows,
     Seed,
     Settings,
     settings,
@@ -34,9 +37,14 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(help="The private data: a file, folder or pattern; see docs/scale.md, docs/images.md.")
+        str,
+        typer.Argument(
+            metavar=PLACE,
+            help="The private data: a file, folder or pattern, s3://… and the like, or the URL of a database; see "
+            "docs/scale.md, docs/images.md, docs/sources.md.",
+        ),
     ],
-    ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
+    ledger: Annotated[str, typer.Option(metavar=PLACE, help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
     plan: Annotated[Path | None, typer.Option(help="A plan; or give schema, method, epsilon and delta.")] = None,
     schema: Annotated[Path | None, typer.Option(help="A schema file.")] = None,
@@ -55,6 +63,8 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
     ] = None,
+    table: InDatabase = None,
+    query: OfRows = None,
     again: Again = False,
     as_json: Json = False,
     config: Config = None,
@@ -87,6 +97,8 @@ def fit(
                 engine=engine,
                 scheduler=scheduler,
                 again=again,
+                table=table,
+                query=query,
                 progress=progress,
                 ranks=ranks,
             )

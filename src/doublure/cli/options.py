@@ -13,6 +13,8 @@ import typer
 
 from doublure.errors import SettingError
 
+PLACE = "PATH"
+"""The name in the help of an argument that takes a path or an address; it is text, as a ``Path`` loses a slash."""
 LISTS = {
     "methods": "methods.registry:METHODS",
     "groups": "attack.registry:GROUPS",
@@ -40,6 +42,12 @@ def _methods(incomplete: str) -> list[str]:
 
 Again = Annotated[
     bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
+]
+InDatabase = Annotated[
+    str | None, typer.Option("--table", help="In a database, the table or view whose rows are the records.")
+]
+OfRows = Annotated[
+    str | None, typer.Option("--query", help="Or a query, each of whose rows is made of one row; see docs/sources.md.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]

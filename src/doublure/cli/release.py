@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doublure.cli.options import Config, Json, Sampling, Seed, settings
+from doublure.cli.options import PLACE, Config, Json, Sampling, Seed, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
@@ -23,15 +23,21 @@ def register(app: typer.Typer) -> None:
 
 def release(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
+    out: Annotated[str, typer.Option("-o", "--out", metavar=PLACE, help="The bundle's folder.")],
     rows: Annotated[int | None, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")] = None,
     generator: Annotated[
         bool, typer.Option("--generator", help="Publish the generator itself, for others to sample from.")
     ] = False,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="The ledger, if it has moved since the fit.")
+    ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv and parquet if left out, npz for images; also xlsx, jsonl, feather, dta, sav.",
+        ),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     tables: Annotated[
@@ -93,7 +99,7 @@ def release(
     return VerbResult(data=_data(out, bundle), text=text)
 
 
-def _data(out: Path, bundle: Bundle) -> dict[str, Any]:
+def _data(out: str, bundle: Bundle) -> dict[str, Any]:
     return {
         "bundle": str(out),
         "card": bundle.card,
@@ -118,7 +124,7 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> VerbResult:
+def _published(syn: Synthesizer, out: str, ledger: str | None, said: dict[str, Any]) -> VerbResult:
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Device, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
+from doublure.cli.options import PLACE, Config, Device, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
 from doublure.cli.options import shares as shares_of
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
@@ -22,12 +22,13 @@ def sample(
     run: Annotated[Path, typer.Argument(help="A run folder, or a published generator.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "-o",
             "--out",
-            help="A .parquet, .csv, .xlsx, .jsonl or .feather file, a folder of Parquet parts; images: .npz, .png or "
-            "a folder; series: .npz; related tables: a folder.",
+            metavar=PLACE,
+            help="A .parquet, .csv, .xlsx, .jsonl, .feather, .dta or .sav file, a folder of Parquet parts; images: "
+            ".npz, .png or a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://….",
         ),
     ],
     given: Given = None,
@@ -48,17 +49,16 @@ def sample(
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
     from doublure.support.devices import use_device
-    from doublure.support.files import check_output
+    from doublure.support.outputs import output
 
-    check_output(out, forced=force)
     use_device(device)
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)
-    with TerminalProgress() as progress:
+    with output(out, forced=force) as path, TerminalProgress() as progress:
         count = write_sample(
             syn,
-            out,
+            path,
             rows,
             given=asked,
             seed=seed,

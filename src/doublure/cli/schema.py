@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Force, Json
+from doublure.cli.options import PLACE, Config, Force, InDatabase, Json, OfRows
 from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from doublure.drafting.check import Check
     from doublure.drafting.draft import Draft
     from doublure.drafting.relations import OpenRoot
@@ -35,9 +37,11 @@ def register(app: typer.Typer) -> None:
 def draft(
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     data: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            help="A table (CSV, Parquet, Excel, …), images, series or a folder; left out, metadata alone is read."
+            metavar=PLACE,
+            help="A table (CSV, Parquet, Excel, …), images, series, a folder, or the URL of a database; left out, "
+            "metadata alone is read.",
         ),
     ] = None,
     codebook: Annotated[
@@ -58,6 +62,8 @@ def draft(
         str | None,
         typer.Option(help="Of related tables the one with one row for each unit, where names leave it open."),
     ] = None,
+    table: InDatabase = None,
+    query: OfRows = None,
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
@@ -76,9 +82,10 @@ def draft(
     if codebook is not None and metadata is not None:
         raise SettingError("goes without --codebook", field="--from", remedy="give one of them")
     form, source = metadata or (OWN, codebook)
-    check_output(out, data, source, forced=force)
+    given = looked_at(data, table, query)
+    check_output(out, given if isinstance(given, str) else None, source, forced=force)
     try_root = partial(
-        drafted, data, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows
+        drafted, given, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows
     )
     try:
         made = try_root(root=root)
@@ -87,7 +94,7 @@ def draft(
             raise
         made = try_root(root=_asked_root(error))
     if ask:
-        made = _asked(data, made)
+        made = _asked(given, made)
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
@@ -99,11 +106,13 @@ def draft(
 
 def check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
-    data: Annotated[Path | None, typer.Option(help="Compare with this data's header.")] = None,
+    data: Annotated[str | None, typer.Option(metavar=PLACE, help="Compare with this data's header.")] = None,
     values: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write every cell of --data that does not fit into this file. Private."),
     ] = None,
+    table: InDatabase = None,
+    query: OfRows = None,
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
@@ -116,12 +125,18 @@ def check(
 
     if values is not None and data is None:
         raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
-    found = compare(schema, data)
+    given = looked_at(data, table, query)
+    if values is not None and not isinstance(given, str):
+        remedy = "leave it out; a fit counts in the database what does not fit, and names the columns"
+        raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
+    found = compare(schema, given)
     said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
     if data is None:
         return said
-    if values is not None:
-        return _with_values(said, schema, data, values, force=force)
+    if values is not None and isinstance(given, str):
+        return _with_values(said, schema, given, values, force=force)
+    if not isinstance(given, str):
+        return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
     more = "No cell was looked at yet: add --values misfits.csv to list those that do not fit."
     if not found.cells_to_come:
         looked = "names, sizes, types and moments" if found.moments_read else "names, sizes and types"
@@ -129,12 +144,25 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
+def looked_at(data: str | None, table: str | None, query: str | None) -> str | pd.DataFrame | None:
+    """Return the data whose header is looked at: a place, or the header of a table in a database."""
+    from doublure.data.databases.address import is_database
+    from doublure.data.databases.relation import refuse_elsewhere
+
+    if data is not None and is_database(data):
+        from doublure.data.databases.header import empty_table
+
+        return empty_table(data, table, query)
+    refuse_elsewhere(table, query)
+    return data
+
+
 def interactive() -> bool:
     """Return whether a person reads what is printed, and no file or log takes it."""
     return sys.stdout.isatty()
 
 
-def _asked(data: Path | None, made: Draft) -> Draft:
+def _asked(data: str | pd.DataFrame | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
     from doublure.drafting.asking import FactDialogue, ask_for_facts
     from doublure.drafting.draft import redrafted
@@ -183,7 +211,7 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
+def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits

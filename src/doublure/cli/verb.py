@@ -28,7 +28,8 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("federate", "simulate"): (
         "doublure federate simulate --plan plan.json --clients clients \\\n  --ledger all.ledger -o run"
     ),
-    ("federate", "init"): "doublure federate init app --plan plan.json",
+    ("federate", "init"): "doublure federate init app --plan plan.json --host link.example.org",
+    ("federate", "logs"): "doublure federate logs app --follow",
     ("sample",): 'doublure sample run -n 99 --given age=30.. --given "income=>50K" -o rows.csv',
     ("label", "out"): "doublure label out run -n 300 -o task",
     ("label", "read"): "doublure label read task -o labelled.npz",

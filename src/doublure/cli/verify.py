@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import PLACE, Config, Json
 from doublure.cli.terminal import VerbResult
 
 
@@ -25,7 +25,9 @@ _RAN: dict[object, str] = {
 
 def verify(
     bundle: Annotated[Path, typer.Argument(help="A released bundle, or a published generator.")],
-    ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="The ledger that should contain the card's entry.")
+    ] = None,
     key: Annotated[
         Path | None, typer.Option(help="The publisher's public key: a bundle that it did not sign is refused.")
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -22,6 +22,7 @@ from doublure.data.tables.many_files import holds_tables
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema.kinds import ByKind
+from doublure.support.objects import ObjectPath, Place, find_place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.written import Written
 
-Given: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Images | Series | Mapping[str, Any]"
+Given: TypeAlias = "str | os.PathLike[str] | ObjectPath | pd.DataFrame | Images | Series | Mapping[str, Any]"
 
 
 class Source(Protocol):
@@ -70,8 +71,10 @@ def kind_of(source: Given) -> str:
     """
     if isinstance(source, Mapping) and source and all(hasattr(table, "columns") for table in source.values()):
         return "relational"
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+    if isinstance(source, (str, os.PathLike, ObjectPath)):
+        path = find_place(source)
+        if isinstance(path, ObjectPath):
+            return "relational" if path.is_dir() and _differ([path / name for name in path.inside()]) else "table"
         ending = path.name.partition("#")[0].lower()
         if path.is_dir() and ((several := _holds_several(path)) or holds_tables(path)):
             if any(map(_holds_pictures, path.rglob("*.parquet"))):
@@ -89,8 +92,13 @@ def _holds_several(folder: Path) -> bool:
     inside = [path for path in folder.iterdir() if path.name[0] not in "._"]
     if any(path.is_dir() or path.suffix.lower() in ENDINGS for path in inside):
         return False
+    return _differ(sorted(inside))
+
+
+def _differ(files: Sequence[Place]) -> bool:
+    """Return whether files of tables have different headers."""
     headers = set()
-    for path in sorted(inside):
+    for path in files:
         if table_name(path) is not None:
             with suppress(DataError):  # the fault is reported on opening
                 headers.add(tuple(open_table(path).columns))

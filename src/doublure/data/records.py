@@ -10,6 +10,7 @@ import numpy as np
 
 from doublure.errors import DataError
 from doublure.schema.columns.made_rows import MadeRows
+from doublure.schema.images import ImageSchema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,8 +112,10 @@ def filling(records: Any, rows: int) -> Any:
 def handed_out(records: Any, schema: Schema) -> Any:
     """Return a sample as it is handed out: rows in the schema's form, related tables as frames with keys.
 
-    Images and series are handed out as they are.
+    Images have the numbers of the schema's range; series are handed out as they are.
     """
+    if hasattr(records, "of_range"):
+        return records.of_range(ImageSchema.of(schema).images)
     if hasattr(records, "handed_out"):
         found = records.handed_out()
         return {name: schema.cell_form.of_table(name).formed(rows, as_text=False) for name, rows in found.items()}

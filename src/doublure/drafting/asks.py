@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from doublure.drafting.code_lists import unlevelled
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
@@ -67,6 +68,13 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
             "no column is the target, so no report can say how well models trained on the synthetic rows predict; name "
             f"what is to be predicted, such as {guess}, and add condition where samples are to be asked for its values",
             "roles: [target]",
+        )
+    for name, levels in unlevelled(schema.columns):
+        yield Ask(
+            f"columns.{printable(name)}",
+            "its values look like codes with chapters above them: if so, name the lengths of their prefixes, so that "
+            "chapters are counted, too",
+            f"type: code, levels: {list(levels)}",
         )
     together = [frozenset(rule.names) for rule in schema.constraints]
     proposed = 0

@@ -292,7 +292,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
     if given == (0, 255) != (low, high):
         message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
         yield Finding(kind="note", path="images.range", message=message)
-    elif given == (0, 1) and source.stored.kind != "b":
+    elif given == (0, 1) and source.stored is not None and source.stored.kind != "b":
         message = f"{type_}; note that they go from 0 to 1: values outside become black or white"
         yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:

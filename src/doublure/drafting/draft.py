@@ -23,9 +23,10 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.metadata.labels import own_labels
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
-from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
+from doublure.drafting.proposals import Proposal, is_clock, of_days, of_lists, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.drafting.whose import proposed_units
@@ -106,7 +107,7 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. This one is usual for numbers of
+# range: the numbers that stand for black and for full intensity. This one is usual for numbers of
 # this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
 # image of another size or other colours: refuse the data, or resize the image. pictures: drawings (digits, letters,
 # sketches: they may stand askew) or photographs (what reaches the borders or stands upright) says how strongly
@@ -132,10 +133,17 @@ _CALENDAR = """\
 _SERIES = """\
 # time: the column of moments; where days and the clock stand in two columns, time_of_day names the second.
 # source: the column that says which meter a reading comes from, if that is not unit.id.
-# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
+# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone;
+# begins: 6h lets them begin at six.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
-# stamped_from: DAY gives synthetic rows moments from that day on, under the names that the data has.
+# stamped_from: synthetic rows have moments from this day on, under the names that the data has. Any day will do.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
+"""
+_STAMPED_FROM = "2001-01-01"
+"""The first day of the century, a Monday: no data's own, and any would do."""
+_NOT_OF_SERIES = """\
+# {name} is left out: it holds dates or times, and time is the one column of moments. If it belongs there, name it in
+# series.time or time_of_day; another date of a series is lost.
 """
 _CHANNELS = """\
 # What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
@@ -380,13 +388,16 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
     columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
     top = {} if described is None else described.at_the_top()
     form, suggested = _form_told(source, suggested)
+    schema = Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name)
+    named = {name: row.files["values"] for name, row in rows.items() if "values" in row.files}
     return Draft(
-        schema=Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name),
+        schema=schema,
         head=_HEAD,
         body=_columns,
         metadata=described,
         rows=rows,
-        proposals={name: each for name, each in proposals.items() if name in stored and _open(rows.get(name))},
+        proposals=_beside(rows, {name: each for name, each in proposals.items() if name in stored})
+        | of_lists(schema.columns, named),
         suggested=suggested,
         left_out=left,
     )
@@ -400,6 +411,22 @@ def _described(
     rows = {name: row for name, row in found.items() if row is not None}
     kept = {name: storage for name, storage in stored.items() if name not in rows or not rows[name].omitted}
     return kept, rows
+
+
+def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Return the proposals that contradict no codebook: of a column that one describes, a form that it leaves open."""
+    found = {name: each for name, each in proposals.items() if _open(rows.get(name))}
+    for name, each in proposals.items():
+        said = {} if name in found else rows[name].facts
+        column = each.column or {}
+        form = {key: fact for key, fact in column.items() if key in _FORM_KEYS and key not in said}
+        if form and said.get("type") == column["type"]:
+            found[name] = replace(each, column={**rows[name].plain(), **form})
+    return found
+
+
+_FORM_KEYS = ("written", "date_format", "format")
+"""Keys of a column that say how its cells are written."""
 
 
 def _open(row: Entry | None) -> bool:
@@ -451,6 +478,8 @@ def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
         plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
+        if source.stored is not None and source.stored.kind == "b":
+            plain["images"]["dtype"] = "uint8"
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
     return Draft(schema=Schema.from_plain(plain, source.name), head=_IMAGES_HEAD, body=_pictures)
@@ -481,7 +510,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
     plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **top, **keys}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
     if moments or dates:
-        plain["series"] |= {"time": (moments or dates)[0]}
+        plain["series"] |= {"time": (moments or dates)[0], "stamped_from": _STAMPED_FROM}
         clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
         plain["series"] |= {"time_of_day": clock} if clock is not None else {}
         if not moments:
@@ -499,6 +528,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
             plain["channels"][name] = {"type": storage if storage in _NUMBERS else "real"}
         elif storage in ("text", "boolean") and name not in dates:
             plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
+    kept = {*named, *plain["channels"], *plain["attributes"]}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
@@ -506,6 +536,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         schema=Schema.from_plain(plain, source.name),
         head=_SERIES_HEAD,
         body=_windows,
+        left_out="".join(_NOT_OF_SERIES.format(name=yaml_text.inline(name)) for name in columns if name not in kept),
         metadata=described,
         rows=rows,
         unit=_SERIES_UNIT,
@@ -531,6 +562,13 @@ def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], d
             proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
         if proposal is not None:
             found[name] = proposal
+    labelled = {} if table.labelled is None else own_labels(table.labelled)
+    for name, entry in labelled.items():
+        if name in stored:
+            column = {"type": _TYPES.get(stored[name], stored[name]), **entry.facts}
+            said = {"description": entry.description} if entry.description else {}
+            why = "its file's labels hold of any such table, and list every code"
+            found[name] = Proposal(why=why, column={**column, **said}, keys={})
     return stored, dtypes, found
 
 
@@ -576,7 +614,7 @@ def _windows(made: Draft) -> str:
     if schema.series.time is not None:
         plain["series"] = {"step": schema.series.step} | plain["series"]
     text = _form_of(made) + _SERIES
-    text += f"series: {yaml_text.inline(plain['series'])}\n\n" + _CHANNELS
+    text += f"series: {yaml_text.inline(plain['series'])}\n\n" + made.left_out + _CHANNELS
     for under in ("channels", "attributes"):
         text += f"{under}:\n" if plain.get(under) else ""
         for name, column in plain.get(under, {}).items():

@@ -17,8 +17,8 @@ from doublure.support import yaml12 as yaml_text
 
 SKELETON: Mapping[str, Any] = {"doublure": 1, "kind": "table", "columns": {"any": {"type": "boolean"}}}
 
-_INDEX = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
-"""The names that pandas gives an index without one, written into a file and read again."""
+_INDEX = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__|row[._]?names")
+"""The names that pandas and R give an index without one, written into a file and read again."""
 
 
 def opened(opens: Callable[..., Any], data: Any, keys: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from doublure.drafting import forms
+from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types, unmodelled_types
@@ -94,16 +95,37 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         who = people_in(name)
         why = "it only tells records apart" if who is None else f"it names a {who}"
         return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
+    if (levels := levels_named(name)) is not None and storage in ("integer", "text"):
+        column = {"type": "code", "values": {"file": "CODES.txt"}, "levels": list(levels)}
+        return Proposal(why="it holds codes of a public list, as its name says", column=column, keys={})
     if storage == "text" and (subject := subject_named(name)) is not None:
         return _of_people(subject, "by its name it holds names or addresses of people")
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
-    if len(texts) < _FEWEST:
+    if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
         return None
     if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+
+
+def of_lists(columns: Mapping[str, Column], files: Mapping[str, Any]) -> dict[str, Proposal]:
+    """Return what long declared lists may be beside categories, by names and declared values alone.
+
+    Args:
+        columns: As declared.
+        files: Column -> what names the file of its values.
+    """
+    why = "these are codes with chapters above them"
+    return {
+        name: Proposal(
+            why=why,
+            column={"type": "code", "values": files.get(name, ["CODE", "CODE"]), "levels": list(levels)},
+            keys={},
+        )
+        for name, levels in unlevelled(columns)
+    }
 
 
 def subject_named(name: str) -> str | None:

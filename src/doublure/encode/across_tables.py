@@ -2,7 +2,7 @@
 
 A column of the root that is below one of a child raises that one; where a child's is below the root's, the root's is
 raised to the highest of the unit's. What that leaves out of the bounds gives way on the other side. Rules within a
-table are kept again afterwards, and sums are added up last.
+table are kept again afterwards; sums are added up, and columns computed, last.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from doublure.data.tables import rules
 from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.schema import ResolvedSchema
-from doublure.schema.related_constraints import across_tables, table_of
+from doublure.schema.missing_states import keep_holes
+from doublure.schema.related_constraints import JoinedRule, across_calendars, across_tables, table_of
 from doublure.schema.relational import ResolvedRelationalSchema
+from doublure.schema.rules.calendar_order import comparable, first_at_least, last_at_most
 
 
 def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: ResolvedRelationalSchema) -> None:
@@ -29,30 +31,33 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         parents: Child table -> ``(M,)`` the place of each row's unit.
         schema: Every fact known.
     """
-    root, pairs = schema.root, across_tables(schema.constraints, schema.columns)
+    root, rules_of, known = schema.root, schema.constraints, schema.columns
+    pairs = (*across_tables(rules_of, known), *across_calendars(rules_of, known))
     for low, high in pairs:
         child = table_of(high) if table_of(low) == root else table_of(low)
-        ceiling = schema.columns[high].known_grid[1]
+        ceiling = _highest(low, high, schema)
         _lower(frames, low, ceiling, schema, parents[child])
         if table_of(low) == root:
-            floor = _read(frames, low, schema)[parents[child]]
+            floor = _as_high(frames, low, high, schema)[parents[child]]
             cells = _read(frames, high, schema)
-            _write(frames, high, np.where(np.isnan(cells), np.nan, np.fmax(cells, floor)), schema)
+            _write(frames, high, keep_holes(np.fmax(cells, floor), cells), schema)
     for name in {table_of(high) for _, high in pairs} - {root}:
         frames[name] = rules.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
     for low, high in pairs:
         if table_of(high) == root:
             reached = np.full(len(frames[root]), -np.inf)
-            cells = _read(frames, low, schema)
+            cells = _as_high(frames, low, high, schema)
             np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))
             own = _read(frames, high, schema)
-            _write(frames, high, np.where(np.isnan(own), np.nan, np.maximum(own, reached)), schema)
+            _write(frames, high, keep_holes(np.maximum(own, reached), own), schema)
     if any(table_of(high) == root for _, high in pairs):
         frames[root] = rules.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
     for total, of in schema.sums.items():
         _add_up(frames, total, of, parents[table_of(of)], schema)
-    columns = [own for own in schema.tables[root].columns if own in frames[root]]
-    frames[root] = frames[root][columns]
+    for each in schema.joined_rules:
+        _compute(frames, each, parents[table_of(each.of)], schema)
+    for name in {table_of(each) for each in schema.follows}:
+        frames[name] = frames[name][[own for own in schema.tables[name].columns if own in frames[name]]]
 
 
 def _lower(
@@ -64,7 +69,20 @@ def _lower(
     if table_of(name) == schema.root:
         about = np.bincount(parents, minlength=len(cells)) > 0
     if (cells[about] > ceiling).any():
-        _write(frames, name, np.where(about, np.fmin(cells, np.where(np.isnan(cells), np.nan, ceiling)), cells), schema)
+        _write(frames, name, keep_holes(np.where(about, np.fmin(cells, ceiling), cells), cells), schema)
+
+
+def _highest(low: str, high: str, schema: ResolvedRelationalSchema) -> float:
+    """Return the highest number of the lower column that the higher one can be at least."""
+    lower, higher = schema.columns[low], schema.columns[high]
+    last = higher.known_grid[1]
+    return float(last_at_most(lower, higher, np.array([last]))[0]) if comparable(lower, higher) else last
+
+
+def _as_high(frames: Mapping[str, pd.DataFrame], low: str, high: str, schema: ResolvedRelationalSchema) -> Floats:
+    """Return the cells of the lower column as numbers that the higher one must reach."""
+    lower, higher, cells = schema.columns[low], schema.columns[high], _read(frames, low, schema)
+    return first_at_least(lower, higher, cells) if comparable(lower, higher) else cells
 
 
 def _add_up(
@@ -76,6 +94,19 @@ def _add_up(
         cells = np.rint(cells / unit)
     sums = np.bincount(parents, cells, len(frames[schema.root])).astype(np.float64)
     _write(frames, total, sums * unit if unit else sums, schema)
+
+
+def _compute(
+    frames: dict[str, pd.DataFrame], joined: JoinedRule, parents: Ints, schema: ResolvedRelationalSchema
+) -> None:
+    """Fill a column of a child table that follows from its own row and its unit's."""
+    numbers = {}
+    for name in joined.rule.operands:
+        place = joined.places[name]
+        cells = _read(frames, place, schema)
+        numbers[name] = cells[parents] if table_of(place) == schema.root else cells
+    (derived,) = joined.rule.derivations(joined.columns(schema.columns))
+    _write(frames, joined.of, derived.follow(*(numbers[name] for name in derived.sources)), schema)
 
 
 def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelationalSchema) -> Floats:

@@ -54,7 +54,8 @@ def _squares(
     """Return a name for each cell of an axis of places on a map."""
     last = point.domain.last
     ends = np.minimum(np.append(starts[1:] - 1, last), last)
+    names = iter(point.names_of(starts[starts <= last].astype(np.int64), ends[starts <= last].astype(np.int64)))
     parts: list[list[str]] = [[] for _ in range(size)]
-    for cell, low, high in zip(cells.tolist(), starts.tolist(), ends.tolist(), strict=True):
-        parts[cell].append(MISSING if low > last else point.names_of(int(low), int(high)))
+    for cell, low in zip(cells.tolist(), starts.tolist(), strict=True):
+        parts[cell].append(MISSING if low > last else next(names))
     return tuple(" | ".join(names) for names in parts)

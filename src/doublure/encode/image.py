@@ -1,7 +1,8 @@
 """ENCODE: images under a resolved schema -> tensors in [-1, 1], and back.
 
-Kept compact, an image is its bytes and its label's code, one ``uint8`` row; expanded, it is a row as tables have them:
-the pixels, channels first, black -1 and full intensity 1, then the label as one-hot condition.
+Kept compact, an image is its bytes (two a pixel where the range has 16 bits) and its label's code, one ``uint8`` row;
+expanded, it is a row as tables have them: the pixels, channels first, black -1 and full intensity 1, then the label as
+one-hot condition.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from doublure.data.images.records import Images, ImagesOnDisk
+from doublure.data.images.records import LEVELS, Images, ImagesOnDisk, as_bytes
 from doublure.encode.columns import ListedEncoding
 from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
@@ -23,7 +24,8 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.support.row_files import Chosen, StoredRows
 from doublure.support.tensors import Array, as_tensor
 
-_HALF = 127.5
+_DEEP = np.dtype(">u2")
+_BASE = 256
 
 
 class ImageEncoder(Encoder):
@@ -50,6 +52,8 @@ class ImageEncoder(Encoder):
         self.condition_sizes = {LABEL: self.condition_width} if self._label else {}
         self._pixels = math.prod(self.body_shape)
         self.width = self._pixels + self.condition_width
+        self._stored = _DEEP if schema.images.deep else np.dtype(np.uint8)
+        self._full = int(np.iinfo(self._stored).max)
         # Base 256: one byte holds the codes of up to 256 classes.
         self._code_bytes = max(1, math.ceil(math.log(self.condition_width, 256))) if self.condition_width > 1 else 1
 
@@ -57,8 +61,11 @@ class ImageEncoder(Encoder):
 
     @override
     def compact(self, images: Images) -> Array:
-        pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), self._pixels)
-        parts = [pixels]
+        given = images.images
+        if given.dtype.itemsize != self._stored.itemsize:
+            given = as_bytes(given) if self._full == np.iinfo(np.uint8).max else given * np.uint16(LEVELS)
+        pixels = np.ascontiguousarray(given.transpose(0, 3, 1, 2), dtype=self._stored)
+        parts = [pixels.reshape(len(images), self._pixels).view(np.uint8)]
         if self._label is not None:
             if images.labels is None:
                 raise InputError("are not there, and the schema has one", field="labels", remedy="give each image one")
@@ -72,10 +79,14 @@ class ImageEncoder(Encoder):
 
     @override
     def expand(self, compact: Tensor) -> Tensor:
-        pixels = compact[:, : self._pixels].float() / _HALF - 1
+        held = self._pixels * self._stored.itemsize
+        pixels = compact[:, :held].float()
+        if self._stored.itemsize > 1:
+            pixels = pixels[:, 0::2] * _BASE + pixels[:, 1::2]
+        pixels = pixels / (self._full / 2) - 1
         if self._label is None:
             return pixels
-        digits = compact[:, self._pixels :].long()
+        digits = compact[:, held:].long()
         codes = sum(
             (digits[:, place] << 8 * place for place in range(self._code_bytes)), torch.zeros_like(digits[:, 0])
         )
@@ -98,8 +109,8 @@ class ImageEncoder(Encoder):
                 "has values that are not finite", field="generator", remedy="fit again, with smaller steps"
             )
         bodies, labels = self.split(values)
-        pixels = ((bodies + 1) * _HALF).round().clamp(0, 255).to(torch.uint8)
-        images = np.ascontiguousarray(pixels.permute(0, 2, 3, 1).numpy())
+        pixels = ((bodies + 1) * (self._full / 2)).round().clamp(0, self._full).permute(0, 2, 3, 1).numpy()
+        images = np.ascontiguousarray(pixels.astype(self._stored.newbyteorder("=")))
         if self._label is None or labels is None:
             return Images(images=images)
         codes = labels.argmax(dim=1).numpy().astype(np.float64) if len(labels) else np.zeros(0)

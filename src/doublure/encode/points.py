@@ -7,8 +7,9 @@ without any of it are left out of the curve.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, TypeAlias
@@ -16,9 +17,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from doublure.encode.numeric import Floats, Part
+from doublure.encode.numeric import Floats, Part, holes_beyond
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain
+from doublure.schema.missing_states import hole_states
 from doublure.schema.rules.point import inside
 from doublure.schema.rules.rule import Rings
 from doublure.support.mixing import Marks
@@ -49,6 +51,7 @@ class CurveDomain(IntegerDomain):
     """
 
     divisible: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     ordered: bool = True
     square: int = 1
@@ -91,7 +94,7 @@ class PointEncoding:
     def domain(self) -> CurveDomain:
         """The places of the curve."""
         last = len(self._kept) * self._square - 1
-        return CurveDomain(first=0, last=last, nullable=self._both[0].may_be_missing, square=self._square)
+        return CurveDomain(first=0, last=last, nullable=self._both[0].missing_states, square=self._square)
 
     @cached_property
     def _halvings(self) -> int:
@@ -137,7 +140,7 @@ class PointEncoding:
         """Return the places ``(N,)`` of two numbers, each row's by itself; a point that misses one is missing.
 
         Args:
-            numbers: Of each column, ``(N,)``, NaN for missing.
+            numbers: Of each column, ``(N,)``; a missing one is a NaN that has its state.
         """
         sides = 2**self._halvings
         both = []
@@ -148,39 +151,50 @@ class PointEncoding:
         curve = _joined(both[0], both[1], self._halvings).astype(np.int64)
         found = (self._ranks[curve // self._square] * self._square + curve % self._square).astype(np.float64)
         if self.domain.nullable:
-            found = np.where(np.isnan(numbers[0]) | np.isnan(numbers[1]), self.domain.last + 1.0, found)
+            first, second = numbers
+            state = hole_states(np.where(np.isnan(first), first, second))
+            found = np.where(np.isnan(first) | np.isnan(second), self.domain.last + 1.0 + state, found)
         return [found]
 
     def numbers(self, values: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """Return the two numbers ``(N,)`` of places, NaN for a missing point."""
-        codes = values[0].astype(np.int64)
-        missing = codes > self.domain.last
-        codes = np.clip(codes, 0, self.domain.last)
+        """Return the two numbers ``(N,)`` of places; a missing point is a NaN that has its state, twice."""
+        given = values[0].astype(np.int64)
+        codes = np.clip(given, 0, self.domain.last)
         curve = self._kept[codes // self._square] * self._square + codes % self._square
         x, y = _split(curve.astype(np.uint64), self._halvings)
-        first, second = (self._number(at, axis, missing) for at, axis in enumerate((x, y)))
+        first, second = (
+            holes_beyond(self._number(at, axis), given, self.domain.last + 1) for at, axis in enumerate((x, y))
+        )
         return first, second
 
-    def _number(self, at: int, axis: Ints, missing: Squares) -> Floats:
+    def _number(self, at: int, axis: Ints) -> Floats:
         begin, span = self._axis(at)
-        found = self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
-        return np.where(missing, np.nan, found)
+        return self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
 
-    def names_of(self, first: int, last: int) -> str:
-        """Return a run of places as the squares that it is made of, by their ends."""
-        squares = []
+    def names_of(self, first: Ints, last: Ints) -> list[str]:
+        """Return each run of places as the squares that it is made of, by their ends.
+
+        Args:
+            first: ``(N,)`` the first place of each run.
+            last: ``(N,)`` its last.
+        """
+        runs = [[*self._squares(low, high)] for low, high in zip(first.tolist(), last.tolist(), strict=True)]
+        ends = np.array([end for run in runs for square in run for end in square], dtype=np.float64)
+        sides = [
+            column.interval_texts([(float(low), float(high)) for low, high in numbers.reshape(-1, 2)])
+            for column, numbers in zip(self._both, self.numbers([ends]), strict=True)
+        ]
+        names = map(" × ".join, zip(*sides, strict=True))
+        return [" | ".join(itertools.islice(names, len(run))) for run in runs]
+
+    def _squares(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last place of the largest squares that make up a run."""
         while first <= last:
             size = 1
             while first % (4 * size) == 0 and first + 4 * size - 1 <= last and 4 * size <= self._square:
                 size *= 4
-            ends = self.numbers([np.array([first, first + size - 1], dtype=np.float64)])
-            sides = [
-                column.interval_texts([(float(low), float(high))])[0]
-                for column, (low, high) in zip(self._both, ends, strict=True)
-            ]
-            squares.append(" × ".join(sides))
+            yield first, first + size - 1
             first += size
-        return " | ".join(squares)
 
 
 def points_in(schema: Schema) -> Mapping[str, PointEncoding]:

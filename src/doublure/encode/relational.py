@@ -49,8 +49,6 @@ class RelationalEncoder(Encoder):
 
     schema: ResolvedSchema
     of_wholes: ClassVar[bool] = True
-    lends: ClassVar[bool] = False
-    """Whether rules within a table are such that rows lend others cells, at random."""
 
     def __init__(self, schema: ResolvedSchema) -> None:
         self.schema, self.related = schema, ResolvedRelationalSchema.of(schema)
@@ -151,7 +149,7 @@ class RelationalEncoder(Encoder):
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
         root = self.related.root
-        source = rng if self.lends else None
+        source = rng if any(table.constraints for table in self.related.tables.values()) else None
         frames = {root: self._frame(root, values[:, self.layout.root_part], source)}
         parents = {}
         for number, child in enumerate(self.layout.children):

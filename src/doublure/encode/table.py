@@ -129,7 +129,7 @@ class TableEncoder(Encoder):
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
         own, cells = self._encodings[name], frame[name]
         if isinstance(own, PointEncoding):
-            return own.coded([column.numbers_of(frame[each]) for each, column in own.columns.items()])
+            return own.coded([column.kept_numbers(frame[each]) for each, column in own.columns.items()])
         if isinstance(own, Gap):
             numbers, base = snapped_numbers(own.own, own.own.kept_numbers(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
@@ -208,7 +208,7 @@ class TableEncoder(Encoder):
         own = self._encodings[name]
         if isinstance(own, PointEncoding):
             both = zip(own.columns.items(), own.numbers(values), strict=True)
-            return {each: column.cells_of(numbers) for (each, column), numbers in both}
+            return {each: column.kept_cells(numbers) for (each, column), numbers in both}
         if isinstance(own, Gap):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)

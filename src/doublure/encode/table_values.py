@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
-from doublure.encode.columns import Floats
+from doublure.encode.columns import Floats, RowEncoding
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError
@@ -47,6 +47,10 @@ class TableValues(TableEncoder):
         self.domains = tuple(self._encodings[name].domain for name in self.columns)
         self.width = len(self.domains)
         self.body_shape = (self.width,)
+
+    def encoding(self, name: str) -> RowEncoding:
+        """Return the two-way mapping of a column that has a part."""
+        return self._encodings[name]
 
     def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
         """Return what a part of a record is called, and each cell that its values are counted in.

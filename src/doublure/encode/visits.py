@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from typing_extensions import override
@@ -25,8 +25,6 @@ class VisitsEncoder(RelationalEncoder):
     Args:
         schema: Of visits, every fact known.
     """
-
-    lends: ClassVar[bool] = True
 
     def __init__(self, schema: ResolvedSchema) -> None:
         super().__init__(schema)

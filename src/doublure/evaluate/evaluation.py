@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from doublure.attack.results import AttackResult, Claim
+from doublure.data.images import Images
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
@@ -18,8 +19,9 @@ from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
+from doublure.measures.images.classifiers import map_batches
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
-from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
+from doublure.measures.images.feature_extractors import Extractor, encode_labels, refuse_other_kinds
 from doublure.measures.relational import MOST_UNITS, evaluate_related
 from doublure.measures.resampling import Resamples
 from doublure.measures.series import MOST_SERIES, evaluate_series
@@ -30,6 +32,7 @@ from doublure.report.evaluation import Report
 from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
+from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, listen
 
@@ -148,8 +151,10 @@ def make_report(
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         listener.stage("compare")
         figures = evaluated.evaluate(syn.schema.flat, artificial, train.content, kept, **asked)
-        if syn.schema.row_note is not None:
-            figures = figures.model_copy(update={"notes": (*figures.notes, f"{syn.schema.row_note}.".capitalize())})
+        said = [] if syn.schema.row_note is None else [f"{syn.schema.row_note}.".capitalize()]
+        said += _labeller_note(syn, train.content if kept is None else kept, holdout=kept is not None)
+        if said:
+            figures = figures.model_copy(update={"notes": (*figures.notes, *said)})
     return Report(
         measured=figures,
         about=about(syn),
@@ -187,6 +192,24 @@ def load_both(syn: Synthesizer, real: Given, holdout: Given | None) -> tuple[Loa
         SettingError: The data is not real data, or no holdout.
     """
     return read_both(syn, EVALUATIONS[syn.schema.kind].lenient(syn.schema), real, holdout)
+
+
+def _labeller_note(syn: Synthesizer, content: Any, *, holdout: bool) -> list[str]:
+    """Return what the labeller of synthetic images itself is worth: no synthetic image is needed for that accuracy."""
+    if not isinstance(content, Images):
+        return []
+    from doublure.networks.labelled import find_labeller
+
+    labeller = find_labeller(syn.generator)
+    if labeller is None:
+        return []
+    codes = encode_labels(ImageSchema.of(syn.schema), content)
+    right = float((map_batches(labeller, content).argmax(axis=1) == codes).mean())
+    images = "real images kept aside" if holdout else "the fitted images"
+    return [
+        f"The private labeller, which labels synthetic images, is itself right for {100 * right:.1f} % of {images}. "
+        "Where the accuracy alone is wanted, it needs no image."
+    ]
 
 
 def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.data.records import handed_out
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
 from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, decide
@@ -103,12 +104,12 @@ class _Request:
         records = KINDS[self.syn.schema.kind].records
         self.listener.stage(f"draw {size * (runs + 3 if runs else 3):,} synthetic {records}, {how}")
         first, *others = self.right or (self.syn,)
-        both = first.sample(3 * size, seed=seed)
+        both = _drawn(first, 3 * size, seed=seed)
         training, rest = _split(both, 2 * size)
         if not runs:
             return training, rest, []
-        of_right = [rest, *(other.sample(size, seed=seed + 2 + place) for place, other in enumerate(others))]
-        return training, self.syn.sample(size, seed=seed + 1), of_right
+        of_right = [rest, *(_drawn(other, size, seed=seed + 2 + place) for place, other in enumerate(others))]
+        return training, _drawn(self.syn, size, seed=seed + 1), of_right
 
     def inspection(self, fault_tests: tuple[FaultTest, ...], notes: tuple[str, ...], **shown: Any) -> Inspection:
         """Return the inspection with the results of its tests."""
@@ -123,6 +124,12 @@ class _Request:
             versions=versions(),
             **shown,
         )
+
+
+def _drawn(syn: Synthesizer, n: int, *, seed: int) -> Any:
+    """Return records in the form that measures read."""
+    drawn = syn.draw(n, seed=seed)
+    return drawn.in_bytes if isinstance(drawn, Images) else handed_out(drawn, syn.schema)
 
 
 def _split(records: Any, at: int) -> tuple[Any, Any]:

@@ -36,6 +36,7 @@ from doublure.errors import DataError, InputError, SettingError
 from doublure.ledger import Ledger
 from doublure.run.synthesizer import Synthesizer
 from doublure.support import files
+from doublure.support.objects import ObjectPath, Place, find_place
 from doublure.support.tensors import sha256_of
 
 OWN = (
@@ -117,26 +118,27 @@ def seen_before(known: np.ndarray[Any, Any], asked: np.ndarray[Any, Any]) -> boo
 
 def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
     """Refuse synthetic data in place of real data: a file that a card beside it or the run's ledger names."""
-    if not isinstance(given, (str, os.PathLike)):
+    if not isinstance(given, (str, os.PathLike, ObjectPath)):
         return
-    inside = _list_files(Path(given))
-    cards = {place / _CARD for place in (Path(given), *(each.parent for each in inside))}
+    asked = find_place(given)
+    inside = _list_files(asked)
+    cards = {place / _CARD for place in (asked, *(each.parent for each in inside))}
     released = {digest for card in cards for digest in _on(card)} | set(_recorded(syn))
     if released and any(each.is_file() and sha256_of(each) in released for each in inside):
         remedy = "give the data that the run was fitted on" if field == "real" else "give real records kept aside"
         raise SettingError("is synthetic data: a file that was released", field=field, remedy=remedy)
 
 
-def _list_files(path: Path) -> list[Path]:
-    """Return the files of a path or a pattern; of a folder its direct files."""
-    if path.is_dir():
-        return sorted(path.iterdir())
+def _list_files(path: Place) -> list[Place]:
+    """Return the files of a path or a pattern; of a folder its direct files, of one in a store all."""
+    if isinstance(path, Path) and path.is_dir():
+        return [*sorted(path.iterdir())]
     with suppress(DataError):  # the reader reports it
         return files_of(path) or [path]
     return []
 
 
-def _on(card: Path) -> Iterator[str]:
+def _on(card: Place) -> Iterator[str]:
     """Return the hashes of the files that a card lists; empty if it is none."""
     with suppress(InputError, KeyError, TypeError):
         if card.is_file():

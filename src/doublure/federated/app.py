@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,17 @@ from flwr.serverapp import Grid, ServerApp
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
 from doublure.federated.flower import FlowerTransport, client_app, open_node_owner
+from doublure.federated.network import (
+    TLS,
+    add_entry,
+    require_free_entry,
+    require_hosts,
+    toml_text,
+    write_certificates,
+)
+from doublure.federated.rounds_log import LOG, LoggedStages, RoundsLog
 from doublure.federated.simulate import fit_remotely
+from doublure.ledger.places import find_place
 from doublure.planning import Plan
 from doublure.support import files
 
@@ -44,11 +54,12 @@ serverapp = "{name}.server_app:app"
 clientapp = "{name}.client_app:app"
 
 [tool.flwr.app.config]
-plan = "{plan}"
-ledger = "{ledger}"
-out = "{out}"
+plan = {plan}
+ledger = {ledger}
+out = {out}
 clients = {clients}
 timeout = {timeout}
+log = {log}
 resume = false
 again = false
 """
@@ -82,16 +93,26 @@ def run(grid: Grid, config: Mapping[str, Any]) -> None:
     Raises:
         DoublureError: The run was refused, or failed; Flower then marks it failed, too.
     """
-    plan, timeout = Plan.load(str(config["plan"])), float(config["timeout"])
-    invited, federated = int(config["clients"]), plan.schema.federated
-    need = invited if federated is None or federated.need is None else federated.need
-    _wait_for(grid, invited, timeout, need=need)
-    asked = Clients(FlowerTransport(grid, timeout=timeout), plan, said=_tell, invited=invited)
-    out = Path(str(config["out"]))
-    resume, again = bool(config["resume"]), bool(config.get("again", False))
-    made = fit_remotely(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)
-    _tell(made.guarantee.sentence)
-    _tell(f"Wrote {out}.")
+    log = RoundsLog(Path(str(config["log"])) if "log" in config else None, _tell)
+    out, resume = Path(str(config["out"])), bool(config["resume"])
+    with log.run(f"{'goes on with' if resume else 'begins'} {out}"):
+        plan, timeout = Plan.load(str(config["plan"])), float(config["timeout"])
+        invited, federated = int(config["clients"]), plan.schema.federated
+        need = invited if federated is None or federated.need is None else federated.need
+        _wait_for(grid, invited, timeout, need=need)
+        post = FlowerTransport(grid, timeout=timeout)
+        asked = Clients(post, plan, said=log.add, asked=log.add, invited=invited)
+        made = fit_remotely(
+            asked,
+            plan,
+            ledger=str(config["ledger"]),
+            out=out,
+            resume=resume,
+            again=bool(config.get("again", False)),
+            progress=LoggedStages(log),
+        )
+        log.add(made.guarantee.sentence)
+        log.add(f"Wrote {out}.")
 
 
 def _wait_for(grid: Grid, clients: int, timeout: float, *, need: int) -> None:
@@ -113,8 +134,18 @@ def _tell(line: str) -> None:
     logging.getLogger("flwr").info(line)
 
 
-def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeout: float) -> list[str]:
-    """Write a Flower app.
+def init(
+    app: Path,
+    *,
+    plan: Path,
+    ledger: str | Path,
+    out: Path,
+    clients: int,
+    timeout: float,
+    hosts: Sequence[str] = ("localhost",),
+    port: int = 8000,
+) -> list[str]:
+    """Write a Flower app, certificates for its SuperLink, and Flower's config entry of the app's name.
 
     Args:
         app: A new folder; its name is the app's.
@@ -123,25 +154,30 @@ def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeou
         out: The run folder to make.
         clients: Number of owners.
         timeout: Seconds to wait for all answers to one question.
+        hosts: Names and addresses by which owners reach the SuperLink; the first is the entry's.
+        port: The SuperLink's port.
 
     Returns:
-        The files' names.
+        The files' names in the folder.
 
     Raises:
-        SettingError: The folder's name is no name of a Python package.
-        InputError: The folder is not empty.
+        SettingError: The folder's name is no name of a Python package, or a host is none.
+        InputError: The folder is not empty, or Flower knows a connection of this name.
     """
     name = app.name
     if not _NAME.fullmatch(name):
         raise SettingError("is no name of a package", field="APP", remedy="use a to z, 0 to 9 and _, such as hospitals")
     if files.holds_anything(app):
         raise InputError("is not empty", field=app, remedy="give a new folder")
+    require_hosts(hosts)
+    require_free_entry(name)
     Plan.load(plan)
     config = _CONFIG.format(
         name=name,
-        plan=_quoted(plan),
-        ledger=_quoted(ledger),
-        out=_quoted(out),
+        plan=toml_text(str(plan.absolute())),
+        ledger=toml_text(find_place(ledger).address),
+        out=toml_text(str(out.absolute())),
+        log=toml_text(str((app / LOG).absolute())),
         clients=clients,
         timeout=float(timeout),
     )
@@ -149,8 +185,6 @@ def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeou
     written = {"pyproject.toml": config, **{f"{name}/{half}": text for half, text in _HALVES.items()}}
     for path, text in written.items():
         (app / path).write_text(text, encoding="utf-8")
-    return sorted(written)
-
-
-def _quoted(path: Path) -> str:
-    return str(path.absolute()).replace("\\", "\\\\").replace('"', '\\"')
+    made = write_certificates(app / TLS, hosts)
+    add_entry(name, host=hosts[0], port=port, authority=app / TLS / made[0])
+    return sorted([*written, *(f"{TLS}/{each}" for each in made)])

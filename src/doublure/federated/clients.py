@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.support.tensors import Array
 
-_FEDERATION = "federation.json"
+_FEDERATION, _QUESTION = "federation.json", "question.bin"
 _NONCE_BYTES = 16
 _BACK = "go on with --resume when that owner is back and answers alike"
 _ANOTHER = "answers another question"
@@ -93,6 +93,7 @@ class Clients(RemoteSource):
         plan: The plan of the run; every owner has the same.
         one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
         said: Called with a line for each owner that is left out or counts for zero, and the reason; each once.
+        asked: Called with a line for each round, before it is sent.
         invited: The public number of owners, where not all need to take part.
 
     Attributes:
@@ -109,6 +110,7 @@ class Clients(RemoteSource):
         *,
         one_unit: bool = False,
         said: Callable[[str], None] = lambda _: None,
+        asked: Callable[[str], None] = lambda _: None,
         invited: int = 0,
     ) -> None:
         if plan.schema.federated is None:
@@ -121,6 +123,7 @@ class Clients(RemoteSource):
         self._plan = plan
         self._one_unit = one_unit
         self._said = said
+        self._follow = asked
         self._need = plan.schema.federated.need
         self._of = invited
         self._taking_part: list[str] | None = None
@@ -137,6 +140,7 @@ class Clients(RemoteSource):
         self.bytes = [0, 0]
         self.at_work = False
         self._bytes_a_step = [0, 0]
+        self._internal: Path | None = None
 
     @property
     def names(self) -> list[str]:
@@ -225,13 +229,14 @@ class Clients(RemoteSource):
 
     def go_on(self, internal: Path) -> None:
         """Use the identity of a run that has begun, which owners have paid for already."""
+        self._internal = internal
         with contextlib.suppress(InputError, KeyError):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
     @override
     def begin(self, internal: Path) -> None:
-        self.at_work = True
+        self.at_work, self._internal = True, internal
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
 
@@ -270,7 +275,8 @@ class Clients(RemoteSource):
     @override
     def encoded(self, encoder: Encoder, path: Path | None) -> Clients:
         self._encoder = encoder
-        self._tell(encoder.schema.to_yaml())
+        if self._plan.schema.questions:
+            self._tell(encoder.schema.to_yaml())
         return self
 
     @property
@@ -355,6 +361,7 @@ class Clients(RemoteSource):
         else:
             ask, question = steps.encode_question(query, view, chosen=owners is not None)
         if ask == steps.STEP:
+            question = self._pending(question, self._plan.touches.index(access))
             self._bytes_a_step = [
                 sum(array.nbytes for array in question.arrays.values()),
                 sum(p.numel() for p in query.critic.parameters()) * 4,
@@ -363,6 +370,23 @@ class Clients(RemoteSource):
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             yield self._names[node], said
+
+    def _pending(self, question: Message, access: int) -> Message:
+        """Return the question of a step as it was first sent: each owner answers that one alone, and alike.
+
+        It is kept until the next one. Networks that are a rounding off when the run goes on make no other question.
+        """
+        if self._internal is None:
+            return question
+        path, own = self._internal / _QUESTION, {"access": access, "step": question.words.get("step")}
+        with contextlib.suppress(FileNotFoundError, InputError):
+            kept = Message.from_bytes(path.read_bytes())
+            if all(kept.words.get(key) == value for key, value in own.items()):
+                return kept
+        asked = Message({**question.words, **own}, question.arrays)
+        content = asked.to_bytes()
+        files.write_atomic(path, lambda file: file.write(content), mode=0o600)
+        return asked
 
     def _encode_fact(self, query: Fact) -> Message:
         asked = query.question
@@ -407,6 +431,7 @@ class Clients(RemoteSource):
             self._welcome_back()
         this = QuestionRound(asked=asked, binding=ask not in (HELLO, HEADER, END))
         self.rounds.append(this)
+        self._follow(f"round {len(self.rounds)}: {asked}")
         asked_nodes = self._names if chosen is None else [node for node in chosen if node in self._names]
         own = {node: secrets.token_hex(_NONCE_BYTES) for node in asked_nodes}
         common = {

@@ -116,7 +116,7 @@ def open_node_owner(context: Context) -> Silo:
             name=str(config.get("name", f"node {context.node_id}")),
             data=os.fspath(str(config["data"])),
             plan=Plan.load(str(config["plan"])),
-            ledger=Path(str(config["ledger"])),
+            ledger=str(config["ledger"]),
             folder=folder,
             units=units,
             again=again,

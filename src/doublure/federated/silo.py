@@ -7,18 +7,19 @@ question                               action
                                        not opened. The owner says how many units it declares: public
 ``header``                             the data's form is compared with the schema
 ``begin``                              the plan is charged to the owner's own ledger, once, or again with the owner's
-                                       own leave; then the records are read
-``schema``                             the facts that were learned are taken over, where they were to be learned
+                                       own leave; then the records are read, and encoded where no fact is learned
+``schema``                             the facts that were learned are taken over; not asked where none is
 ``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
 ``step``                               pays for it
 ``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
 =====================================  ==============================================================================
 
 A question is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), and is then marked in
-the ledger. An owner that was killed therefore goes on with its charge, and answers nothing that was not paid for. A
-fact that is marked but not noted was answered; it is not answered again. One process at a time answers from a folder,
-and checks there whether another one has meanwhile. The asking process receives the kind of an error and no more; the
-owner's own log has the details.
+the ledger. The last step's answer is kept beside (``step.bin``): asked again, its lot would be another one. An owner
+that was killed therefore goes on with its charge, and answers nothing that was not paid for. A fact that is marked but
+not noted was answered; it is not answered again. One process at a time answers from a folder, and checks there whether
+another one has meanwhile. The asking process receives the kind of an error and no more; the owner's own log has the
+details.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, NetworkPool, OwnerComputation, decode_step
 from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
+from doublure.ledger.places import find_place
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.accounting import GaussianEvent
@@ -53,10 +55,11 @@ from doublure.support.messages import Message, malformed, require_word
 
 if TYPE_CHECKING:
     from doublure.access import Access
+    from doublure.private.queries.query import Answer
 
 _LOG = logging.getLogger("doublure.federated")
 _NETWORKS = NetworkPool()
-_SESSION, _ASKED = "session.json", "asked.jsonl"
+_SESSION, _ASKED, _STEP = "session.json", "asked.jsonl", "step.bin"
 _NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
@@ -87,7 +90,7 @@ class Silo:
         name: str,
         data: Given,
         plan: Plan,
-        ledger: Path,
+        ledger: str | Path,
         folder: Path,
         units: int | None = None,
         again: bool = False,
@@ -210,7 +213,7 @@ class Silo:
         except InputError as error:  # of public numbers alone
             raise _Refusal(f"it {error.message}", field="units", remedy=error.remedy) from None
         methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
-        if not self._charged(run) and not (self._makes_ledger and not self._ledger.exists()):
+        if not self._charged(run) and not (self._makes_ledger and not find_place(self._ledger).exists()):
             book = Ledger.open(self._ledger)
             if not self._again:
                 book.refuse_repeated(self._plan)
@@ -221,6 +224,7 @@ class Silo:
         """Charge the plan, once per run, then read. The reservation's id is on disk before the charge."""
         if not self._charged(run):
             self._close()
+            (self._folder / _STEP).unlink(missing_ok=True)  # of another run
 
             def promise(reservation: str, session: str) -> None:
                 self._kept = {"run": run, "reservation": reservation, "session": session}
@@ -228,6 +232,8 @@ class Silo:
 
             self._take(run, self._book().reserve(self._plan, again=self._again, promise=promise))
         self._go_on(run)
+        if not self._plan.schema.questions:
+            self._resolve(self._plan.schema.resolve({}))
         return Message()
 
     def _charged(self, run: str) -> bool:
@@ -275,6 +281,7 @@ class Silo:
             authorise=self._authorise,
             note=self._note,
             asked=self._asked(run),
+            keep=self._keep,
         )
 
     def _resumed(self) -> Reservation:
@@ -307,6 +314,8 @@ class Silo:
         """Close the charge, at zero if nothing was asked."""
         reservation, self._reservation, self._run = self._reservation, None, None
         self._forget()
+        if done:
+            (self._folder / _STEP).unlink(missing_ok=True)
         self._owner = None
         if reservation is None or reservation.status != "open":
             return
@@ -324,24 +333,28 @@ class Silo:
 
     def _schema(self, message: Message) -> Message:
         """Take over the learned facts; facts that this owner's plan declares may not change."""
-        text = require_word(message.words, "schema", str, "schema")
+        found = ResolvedSchema.parse(require_word(message.words, "schema", str, "schema"))
+        text = found.to_yaml()
         if self._kept.get("schema", text) != text:  # counts by other codes would be another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
-        found = ResolvedSchema.parse(text)
         planned = self._plan.schema
         learned = {
             each.path: found.units if each.column is None else found.columns[each.column].fact(each.fact)
             for each in planned.questions
             if each.column is None or each.column in found.columns
         }
-        if planned.resolve(learned).to_yaml() != found.to_yaml():
+        if planned.resolve(learned).to_yaml() != text:
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
-        self._encode(found)
+        self._resolve(found)
+        return Message()
+
+    def _resolve(self, schema: ResolvedSchema) -> None:
+        """Encode the records by a resolved schema, and note durably which schema and records these are."""
+        self._encode(schema)
         if self._codes is None:
             raise TypeError("nothing was encoded")
-        self._kept = {**self._kept, "schema": text, "records": self._codes.fingerprint}
+        self._kept = {**self._kept, "schema": schema.to_yaml(), "records": self._codes.fingerprint}
         self._write()
-        return Message()
 
     def _encode(self, schema: ResolvedSchema) -> None:
         if self._records is None:
@@ -409,6 +422,8 @@ class Silo:
         if self._owner is None:
             raise TypeError("the run has not begun")
         digest = Message(asked, message.arrays).sha256
+        if (kept := self._kept_step(number, digest)) is not None and self._owner.repeats(number, digest):
+            return kept
         answer = self._owner.answer(query, number, digest, records, chosen=chosen)
         return answer.to_message()
 
@@ -444,6 +459,20 @@ class Silo:
         if new:
             files.sync_folder(self._folder)
 
+    def _keep(self, number: int, digest: str, answer: Answer) -> None:
+        """Keep a step's answer in place of the one before, readable by its owner alone."""
+        said = answer.to_message()
+        content = Message({"access": number, "digest": digest, "said": said.words}, said.arrays).to_bytes()
+        files.write_atomic(self._folder / _STEP, lambda file: file.write(content), mode=0o600)
+
+    def _kept_step(self, number: int, digest: str) -> Message | None:
+        """Return the answer that is kept for a step's question; None if it is another's, or damaged."""
+        with contextlib.suppress(FileNotFoundError, InputError, KeyError):
+            kept = Message.from_bytes((self._folder / _STEP).read_bytes())
+            if (kept.words["access"], kept.words["digest"]) == (number, digest):
+                return Message(kept.words["said"], kept.arrays)
+        return None
+
     def _asked(self, run: str) -> dict[int, dict[str, tuple[int, str]]]:
         found: dict[int, dict[str, tuple[int, str]]] = {}
         with contextlib.suppress(FileNotFoundError):
@@ -463,7 +492,7 @@ class Silo:
         return {}
 
     def _book(self) -> Ledger:
-        if self._makes_ledger and not self._ledger.exists():
+        if self._makes_ledger and not find_place(self._ledger).exists():
             epsilon, delta = self._plan.worst_case or (self._plan.epsilon, self._plan.delta)
             if epsilon is None or delta is None:
                 raise SettingError("claims nothing", field="plan", remedy="plan with an ε")

@@ -3,13 +3,15 @@
 ::
 
     amounts.py   exact sums of ε and δ
+    place.py     where the lines are: the interface; places.py finds the place of a path or an address
     disk.py      the only contact with the disk: lock, append, fsync
-    chain.py     the hash-chained file: records in, records out
+    server.py    the only contact with PostgreSQL: the same in a transaction
+    chain.py     the hash chain: records in, records out
     torn.py      charges and steps of a line that was cut short
     request.py   the facts and the charge of a plan
     shapes.py    the keys and values of each kind of record
     account.py   the rules: the order of records, and their sum
-    store.py     the verified file: read, check the rules, append
+    store.py     the verified ledger: read, check the rules, append
     reservation.py, ledger.py    the objects of a run and of its keeper
     summary.py   the figures of `doublure budget show`
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from doublure.errors import GateFailed, LedgerError, SettingError, escaped, printable
-from doublure.ledger import disk, display
+from doublure.ledger import display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import Record, canonical_json
+from doublure.ledger.place import LedgerPlace
+from doublure.ledger.places import FilePlace, find_place
 from doublure.ledger.request import PlanLike, new_run_id, plan_charge, recorded_facts
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
@@ -67,11 +69,11 @@ class VerifyReport:
 class Ledger:
     """The budget spent on one data set, against a cap.
 
-    Make one with `Ledger.create` or `Ledger.open`. Every figure is read from the disk, under the lock, when it is asked
-    for. The whole file is compared with what this object saw before, so that a restored older file is noticed.
+    Make one with `Ledger.create` or `Ledger.open`. Every figure is read from the disk or the server when it is asked
+    for. All of it is compared with what this object saw before, so that a restored older copy is noticed.
 
     Guarantee: the sum of (ε, δ) of everything ever reserved, plus a new plan, stays within the cap, for any number of
-    processes and threads on one machine and for plans chosen one after seeing the results of the other (basic
+    processes and threads that share it and for plans chosen one after seeing the results of the other (basic
     composition, see `account.py`). A charge is durable before `reserve` returns. It returns to zero only where
     nothing was drawn.
 
@@ -93,13 +95,14 @@ class Ledger:
         """Create a ledger with its cap.
 
         Args:
-            path: A path where nothing lies yet, on a local disk.
+            path: A path where nothing lies yet, on a local disk; or ``postgresql://user@host/database/name``, with
+                ``pip install 'doublure[sql]'``.
             dataset: The declared id of the data set; caps belong to the id, whatever file holds the data.
             epsilon: The cap on ε over all runs, above 0.
             delta: The cap on δ over all runs, from 0 to below 1.
 
         Raises:
-            LedgerError: The file exists, is on a network file system, or could not be made durable.
+            LedgerError: It exists, is where locks or writes mean too little, or could not be made durable.
             SettingError: An argument is out of its range.
 
         Example:
@@ -116,7 +119,7 @@ class Ledger:
         if not is_figure(delta) or delta >= 1:
             raise SettingError("must be a number from 0 to below 1", field="delta", remedy="give the cap on δ")
         body = {"format": FORMAT, "dataset": dataset, "epsilon": float(epsilon), "delta": float(delta)}
-        return cls(LedgerStore.create(Path(path).absolute(), body))
+        return cls(LedgerStore.create(find_place(path), body))
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -129,7 +132,11 @@ class Ledger:
             >>> db.Ledger.open("people.ledger").dataset
             'people'
         """
-        store = LedgerStore(Path(path).absolute())
+        return cls._opened(find_place(path))
+
+    @classmethod
+    def _opened(cls, place: LedgerPlace) -> Ledger:
+        store = LedgerStore(place)
         store.view()
         return cls(store)
 
@@ -153,31 +160,32 @@ class Ledger:
             >>> first.head == again.head
             True
         """
-        if not Path(path).exists():
+        place = find_place(path)
+        if not place.exists():
             try:
                 return cls.create(path, dataset=dataset, epsilon=epsilon, delta=delta)
             except LedgerError:
-                if not Path(path).exists():  # else another process has just made it, or is about to
+                if not place.exists():  # else another process has just made it, or is about to
                     raise
-        book = cls._once_made(Path(path))
+        book = cls._once_made(place)
         if book.dataset != dataset:
             message = f"is the ledger of data set {printable(book.dataset)}"
-            raise LedgerError(message, field=Path(path), remedy="give each data set a ledger of its own")
+            raise LedgerError(message, field=place.address, remedy="give each data set a ledger of its own")
         if (book.cap.epsilon, book.cap.delta) != (epsilon, delta):
             remedy = "give that cap, which was fixed when the ledger was made, or open it with Ledger.open"
-            raise LedgerError(f"has another cap: {book.cap}", field=Path(path), remedy=remedy)
+            raise LedgerError(f"has another cap: {book.cap}", field=place.address, remedy=remedy)
         return book
 
     @classmethod
-    def _once_made(cls, path: Path) -> Ledger:
+    def _once_made(cls, place: LedgerPlace) -> Ledger:
         """Open a ledger; wait for an empty file, which another process may be about to write."""
         until = time.monotonic() + _PATIENCE
         while True:
-            empty = path.is_file() and not path.stat().st_size  # looked at first: it may be written meanwhile
+            begun = place.begun  # looked at first: it may be written meanwhile
             try:
-                return cls.open(path)
+                return cls._opened(place)
             except LedgerError:
-                if not empty or time.monotonic() > until:
+                if not begun or time.monotonic() > until:
                     raise
             time.sleep(_PAUSE)
 
@@ -186,17 +194,18 @@ class Ledger:
         try:
             account = self._store.view().account
         except (LedgerError, OSError):
-            return f"Ledger({self._store.path.name!r})"
+            return f"Ledger({self._store.place.name!r})"
         said = f"{printable(account.dataset)}, spent {account.spent.rounded_up()} of {account.cap.rounded_down()}"
-        return f"Ledger({self._store.path.name!r}: {said})"
+        return f"Ledger({self._store.place.name!r}: {said})"
 
     def _repr_html_(self) -> str:
-        return display.html(self._store.path.name, self.show())
+        return display.html(self._store.place.name, self.show())
 
     @property
-    def path(self) -> Path:
-        """The file."""
-        return self._store.path
+    def path(self) -> Path | str:
+        """The file; of a ledger on a server its address."""
+        place = self._store.place
+        return place.path if isinstance(place, FilePlace) else place.address
 
     @property
     def dataset(self) -> str:
@@ -283,14 +292,14 @@ class Ledger:
                 leaves no unknown charge. Called under the ledger's lock, once it may be charged.
 
         Returns:
-            The reservation. The charge is on disk when this returns, and not before.
+            The reservation. The charge is durable when this returns, and not before.
 
         Raises:
             BudgetRefused: The cap would be passed, or the plan was charged already and ``again`` is false.
             LedgerError: The ledger is damaged, on a network file system, or could not be written durably.
             SettingError: The plan contradicts itself.
         """
-        disk.refuse_network_file_system(self._store.path)
+        self._store.place.refuse_unsafe()
         plan_facts = recorded_facts(plan)
         reservation_id, session = secrets.token_hex(8), secrets.token_hex(16)
         body = {
@@ -338,7 +347,7 @@ class Ledger:
             LedgerError: It is unknown, was closed as done or no-noise-drawn, was resumed elsewhere from another copy of
                 the run folder, or was reserved for another plan.
         """
-        disk.refuse_network_file_system(self._store.path)
+        self._store.place.refuse_unsafe()
         expected = None if plan is None else canonical_json(recorded_facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
@@ -410,7 +419,7 @@ class Ledger:
         """
         view = self._store.view()
         if view.unread:
-            raise view.refusal(self._store.path.name)
+            raise view.refusal(self._store.place.name)
         sequence, sha256 = view.chain.head
         return VerifyReport(
             dataset=view.account.dataset,

@@ -1,4 +1,4 @@
-"""The verified ledger file that `Ledger` and `Reservation` share: read, check the rules, append."""
+"""The verified ledger that `Ledger` and `Reservation` share: read, check the rules, append."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from doublure.errors import BudgetRefused, LedgerError
-from doublure.ledger import disk
 from doublure.ledger.account import Account
 from doublure.ledger.chain import Record, RecordChain, read, seal
+from doublure.ledger.place import LedgerPlace
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerView:
-    """A file as read at one moment under the lock.
+    """A ledger as read at one moment under the lock.
 
     Attributes:
         data: Its bytes.
@@ -46,39 +45,43 @@ class LedgerView:
 
 
 class LedgerStore:
-    """One ledger file, compared with what was last verified so that a restored older copy is noticed."""
+    """One ledger, compared with what was last verified so that a restored older copy is noticed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: LedgerPlace) -> None:
+        self.place = place
         self._seen: LedgerView | None = None
         self._failed = False
 
     @classmethod
-    def create(cls, path: Path, body: Mapping[str, Any]) -> LedgerStore:
-        """Create the file with its first record.
+    def create(cls, place: LedgerPlace, body: Mapping[str, Any]) -> LedgerStore:
+        """Create the ledger with its first record.
 
         Raises:
-            LedgerError: The file exists, is on a network file system, or could not be made durable.
+            LedgerError: It exists, is in a place that loses or overspends, or could not be made durable.
         """
         record, line = seal(RecordChain(), kind="open", body=body, utc=_utc(), tool=_tool())
         Account().add(record)
-        disk.create(path, line)
-        store = cls(path)
+        place.create(line)
+        store = cls(place)
         store.view()
         return store
 
     def view(self) -> LedgerView:
-        """Read and verify the file under its lock.
+        """Read and verify the ledger under its lock.
 
         Raises:
-            LedgerError: The file is missing, damaged, or was replaced.
+            LedgerError: It is missing, damaged, or was replaced.
         """
-        with disk.lock_file(self.path, to_append=False) as (_, data):
+        with self.place.locked(to_append=False, known=self._known) as (_, data):
             return self._read(data)
+
+    @property
+    def _known(self) -> bytes:
+        return b"" if self._seen is None else self._seen.data
 
     def _read(self, data: bytes) -> LedgerView:
         """Verify the bytes just read under the lock; bytes verified before are compared, not parsed again."""
-        name, base = self.path.name, self._seen
+        name, base = self.place.name, self._seen
         if base is not None and not data.startswith(base.data):
             raise LedgerError(
                 "has lost entries that were read a moment ago",
@@ -114,7 +117,7 @@ class LedgerStore:
         *,
         before: Callable[[Record], None] = lambda _: None,
     ) -> tuple[Record, Account]:
-        """Lock, verify, check the rules, write, fsync, and only then return.
+        """Lock, verify, check the rules, write, make durable, and only then return.
 
         Args:
             kind: The record's kind.
@@ -125,27 +128,27 @@ class LedgerStore:
             The record, and the account with it.
 
         Raises:
-            LedgerError: The file is damaged, the record may not follow, or it could not be made durable.
+            LedgerError: The ledger is damaged, the record may not follow, or it could not be made durable.
             BudgetRefused: The cap would be passed.
         """
         if self._failed:
             raise LedgerError(
-                "an earlier write failed, so what the disk holds is unknown and nothing more may be drawn",
-                field=self.path.name,
-                remedy="fix the disk, then resume the run",
+                "an earlier write failed, so what the ledger holds is unknown and nothing more may be drawn",
+                field=self.place.name,
+                remedy="fix the disk or the server, then resume the run",
             )
-        with disk.lock_file(self.path, to_append=True) as (fd, data):
+        with self.place.locked(to_append=True, known=self._known) as (append, data):
             view = self._read(data)
             if view.unread:
-                raise view.refusal(self.path.name)
+                raise view.refusal(self.place.name)
             record, line = seal(view.chain, kind=kind, body=body(view.account), utc=_utc(), tool=_tool())
             account = view.folded.copy()
             account.add(record)
             before(record)
             try:
-                disk.append(fd, line, self.path)
+                append(line)
             except BaseException:
-                # An interrupt counts too: what has reached the disk is unknown, and nothing more may be built on it.
+                # An interrupt counts too: what has become durable is unknown, and nothing more may be built on it.
                 self._failed = True
                 raise
             chain = RecordChain(records=(*view.chain.records, record), good=len(data) + len(line))

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from doublure.data.images.records import intensities
 from doublure.encode.attribute_groups import encoding_of
 from doublure.encode.columns import ColumnEncoding, Floats, ListedEncoding
 from doublure.measures.relational.units import UnitCoder, read_units
@@ -82,7 +83,7 @@ def _of_rows(schema: ResolvedSchema, content: Any, what: str) -> Points:
 
 
 def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
-    parts = {PIXELS: content.images.reshape(len(content), -1) / 255.0}
+    parts = {PIXELS: intensities(content.images).reshape(len(content), -1)}
     if schema.label is not None and content.labels is not None:
         parts[LABEL] = _corners(ListedEncoding(column=schema.label), content.labels)
     points = _joined(parts, {LABEL} & parts.keys())

@@ -311,8 +311,8 @@ class FittedSynthesizer(Protocol):
     def schema(self) -> ResolvedSchema:
         """Every fact known."""
 
-    def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Return ``n`` synthetic records."""
+    def draw(self, n: int, *, seed: int | None = None) -> Any:
+        """Return ``n`` synthetic records in the container of their kind."""
 
 
 def of_synthesizer(
@@ -331,7 +331,7 @@ def of_synthesizer(
         DataError: There are too few records, or too many equal ones.
         SettingError: The extractor is not available.
     """
-    artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
+    artificial = syn.draw(rule.artificial, seed=rule.seed + 1)
     if syn.schema.only_columns:
         coder = Coder(schema=syn.schema)
         drawn = embed_table(coder, coder.read(artificial, "the synthetic table")).values
@@ -340,7 +340,7 @@ def of_synthesizer(
     schema = ImageSchema.of(syn.schema, wrong)
     if extractor is None:
         # The classifier is trained on other synthetic images than those measured: it would have memorised these.
-        training = syn.sample(rule.artificial, seed=rule.seed + 2)
+        training = syn.draw(rule.artificial, seed=rule.seed + 2)
         labels = extractors.encode_labels(schema, training)
         extractor = extractors.find_extractor(rule.features, training, labels, rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
+from functools import cache
 
 from doublure.methods.registry import AUTO as AUTO
+from doublure.methods.statistics.images.defaults import labelled_scenes
+from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.schema.kinds import ByKind
+from doublure.training.image_gan_settings import label_counts
+from doublure.training.label_forecast import forecast_labels
 
 _CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"
-_FEW = 200
-"""ε times the images of a label, below which a labeller does not pay. Measured with ten labels: at 100 it costs more
-than it gains, at 400 it gains more than it costs (docs/journal/images.md)."""
+_DELTA = 1e-5
+"""The δ at which the noise of a labeller is forecast: the choice follows from ε alone."""
 
 
 def method_for(schema: Schema, epsilon: float) -> str:
@@ -39,23 +43,36 @@ def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:
 def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
     if not schema.with_role("condition"):
         return "statistics", "images are fitted to noisy mean features; without a label there is nothing to check"
-    if (each := _of_each_label(schema) * epsilon) < _FEW:
+    found = forecast_labels(label_counts(schema), _noise(epsilon), gaussian=labelled_scenes(schema))
+    if found.known < found.from_known:
         return (
             "statistics",
-            f"images are fitted to noisy mean features; ε times the images of a label is {each:.3g}, and below {_FEW} "
-            "a private labeller costs more than it gains",
+            "scenes are drawn by a Gaussian for each label; a private labeller pays from "
+            f"{found.from_known:,.0f} images of the rarest label to a unit of noise, and here are {found.known:,.0f}",
+        )
+    shares = (
+        f"{found.labeller:.0%} of images of the rarest label, where {found.drawn:.0%} of those drawn for it show it"
+    )
+    if not found.pays:
+        return (
+            "statistics",
+            f"images are fitted to noisy mean features; by forecast, a private labeller would recognise {shares}",
         )
     return (
         "guided",
-        "images are fitted to noisy mean features and checked by a private labeller: the best of the methods where ε "
-        f"times the images of a label is {_FEW} or more, and here it is {each:,.0f}",
+        "images are fitted to noisy mean features and checked by a private labeller, which by forecast recognises "
+        f"{shares}",
     )
 
 
-def _of_each_label(schema: Schema) -> float:
-    """Return the mean number of images of a label; all images if the labels are to be bought."""
-    values = schema.columns["label"].fact("values")
-    return schema.public_units / (len(values) if isinstance(values, Sized) else 1)
+@cache
+def _noise(epsilon: float) -> float:
+    """Return σ of all releases together."""
+
+    def together(noise: float) -> list[Event]:
+        return [GaussianEvent(noise_multiplier=noise)]
+
+    return calibrate(together, epsilon=epsilon, delta=_DELTA, accountant="rdp")
 
 
 CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
@@ -69,5 +86,5 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
     relational=lambda *_: ("statistics", "no other method takes related tables"),
     visits=lambda *_: ("statistics", "no other method makes rows that belong together"),
 )
-"""On tables and series one method came first in every measurement. On images one did, unless images are few for their
-labels and ε."""
+"""On tables and series one method came first in every measurement. On images one did, but where the
+labeller would be wrong more often than what it overrules (:mod:`doublure.training.label_forecast`)."""

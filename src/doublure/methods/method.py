@@ -70,6 +70,10 @@ class Method(ABC, Generic[S, E]):
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Return warnings to show before the data is read."""
 
+    def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Return limits of every sample, a sentence without its full stop each: for plans, displays and cards."""
+        return ()
+
     def knows_shares(self, schema: Schema) -> bool:
         """Whether the releases include the shares of conditions, which then need not be declared or bought.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +51,12 @@ class LabelledGenerator(nn.Module):
         tries: Most draws; a request that is still open then gets the best image left to it.
         margin: Amount by which an image's score for another label must exceed the score for its own before it counts as
             the other.
+
+    Attributes:
+        asked: Whether the labeller is asked at all, or images keep the label that they were drawn for.
     """
+
+    asked: Tensor
 
     def __init__(
         self, generator: nn.Module, labeller: Labeller, *, noise_width: int, tries: int, margin: float = 0.0
@@ -59,9 +67,17 @@ class LabelledGenerator(nn.Module):
         self._width = noise_width
         self._tries = tries
         self._margin = margin
+        self.register_buffer("asked", torch.ones(1, dtype=torch.bool))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        state_dict.setdefault(f"{prefix}asked", torch.ones(1, dtype=torch.bool))  # of an earlier version
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
+        if not self.asked:
+            drawn_once: Tensor = self.generator(noise[:, : self._width], condition)
+            return drawn_once
         wanted = condition.argmax(dim=1)
         left = torch.arange(len(noise), device=noise.device)
         images, best = torch.empty(0), torch.empty(0)
@@ -80,6 +96,22 @@ class LabelledGenerator(nn.Module):
             if not len(left):
                 break
         return images
+
+
+def find_labeller(generator: object) -> Labeller | None:
+    """Return the labeller within a generator; None without one."""
+    if not isinstance(generator, nn.Module):
+        return None
+    return next((each for each in generator.modules() if isinstance(each, Labeller)), None)
+
+
+def without_labeller(generator: nn.Module) -> nn.Module:
+    """Return a copy of a generator whose images keep the labels that they were drawn for."""
+    alone = copy.deepcopy(generator)
+    for each in alone.modules():
+        if isinstance(each, LabelledGenerator):
+            each.asked.fill_(0)
+    return alone
 
 
 def _score_margin(scores: Tensor, wanted: Tensor) -> Tensor:

@@ -344,6 +344,7 @@ def assemble(
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
             *unshared_conditions(chosen, schema),
+            *chosen.limits(schema, settings),
             *signal_to_noise.bounds_warnings(schema, priced=budget.epsilon is not None),
             *signal_to_noise.values_warnings(schema, learned),
             *signal_to_noise.noise_warnings(

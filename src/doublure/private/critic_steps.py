@@ -80,6 +80,10 @@ class CriticSteps:
         """Number of steps spent so far."""
         return self._mechanism.taken(self._access)
 
+    def skip(self, steps: int) -> None:
+        """Go on after the steps that a checkpoint stands for."""
+        self._mechanism.skip(self._access, steps)
+
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Take one noisy step.
 

@@ -60,6 +60,9 @@ class AnswerStore(Protocol):
             size: Bytes that the answer takes, at most.
         """
 
+    def forget(self, access: int, before: int) -> None:
+        """Remove an access's answers before a number; a checkpoint stands for them."""
+
 
 class AnswersInMemory:
     """Answers that are given at the start, by place; new ones are not kept."""
@@ -80,7 +83,12 @@ class AnswersInMemory:
         """Yield a function that keeps nothing: a run without files cannot be resumed."""
         yield lambda answer: None
 
+    def forget(self, access: int, before: int) -> None:
+        """Do nothing: none is kept."""
 
+
+STEP = "step"
+"""Stands in place of a question's hash where the answer is a step of training, known by its number."""
 _EACH = 8
 _LONGEST = 12
 """Largest number of bytes of a character in JSON: two escapes."""

@@ -10,7 +10,7 @@ The order is: refuse what does not fit, ask, take room, **authorise, draw, keep*
   A lot that was drawn for it is discarded unseen, and the next one is drawn as any other.
 - From the authorisation on the draw is spent, durably. It is kept durably before it is handed out. A draw is lost only
   if the process ends between the two, and at most one draw per authorisation is ever handed out
-  (:mod:`doublure.private.kept_answers`).
+  (:mod:`doublure.private.kept_answers`). So is each step of training, which is kept until a checkpoint stands for it.
 
 Guarantee: everything that :meth:`Mechanism.release` gives out for an access is together that access's event, for
 add/remove of one unit. The noise's standard deviation is σ times the sensitivity that the answer carries. How far the
@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -53,7 +53,7 @@ from doublure.errors import LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
-from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, answer_bytes
+from doublure.private.kept_answers import STEP, AnswersInMemory, AnswerStore, KeptAnswer, Place, answer_bytes
 from doublure.private.noise import NoiseSource, product_upwards, require_std
 from doublure.private.partitions import Partitions, as_partitions
 from doublure.private.queries.query import Answer, Query, Sensitivity, query_digest
@@ -104,8 +104,9 @@ class Mechanism:
         self._authorise = authorise
         self._unbroken = unbroken
         self._answers: AnswerStore = AnswersInMemory() if answers is None else answers
-        self._held = self._answers.places()
         self._places = {access: place for place, access in enumerate(priced)}
+        self._until_saved: set[Access] = set()
+        self._held = self._answers.places()
         self._before: dict[Access, int] = {}
         self._spent: dict[Access, int] = {}
         before = 0
@@ -181,8 +182,8 @@ class Mechanism:
             query: The query.
             access: One of the plan's.
             records: All records, in one place or in partitions.
-            keep: Whether the answer is kept. Steps of training are not: there are many, each is large, and a
-                checkpoint stands for them.
+            keep: Whether the answer is kept until the run's end. Steps of training are many and large: theirs are kept
+                until a checkpoint stands for them.
 
         Returns:
             The noisy total: a flat array, or counts by name.
@@ -196,41 +197,62 @@ class Mechanism:
         if taken >= steps_of(access):
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
         if self.keeps(access):
-            return self._recalled(query, access)
+            return self._recalled(query, access, keep=keep)
         places = as_partitions(records)
         places.refuse_unfit(query)
         stated = query.sensitivity
         _refuse_dearer(stated, access)
         places.paid_by(access)
-        paid_first = places.answers_once and not keep
-        if paid_first:
-            self._pay(access)
         answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
             raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)
         if access.whole and answer.unit is None:
             raise NotAsPriced("is not in whole numbers, as its claim says", field=access.purpose, remedy=DEFECT)
-        with self._room(access, answer, keep=keep) as kept:
-            if not paid_first:
-                self._pay(access)
+        place = self._places[access], taken
+        if not keep:
+            self._until_saved.add(access)
+        with self._answers.room(place, answer_bytes(answer.total)) as kept, self._unbroken():
+            self._pay(access)
             noisy, ran = self._noised(answer, access)
             self.executed.note(access, ran, moved.l2)
-            if keep:
-                kept(KeptAnswer(noisy=noisy, asked=query_digest(query), ran=self.executed.entry(access)))
+            asked = query_digest(query) if keep else STEP
+            kept(KeptAnswer(noisy=noisy, asked=asked, ran=self.executed.entry(access)))
         return noisy
+
+    def skip(self, access: Access, steps: int) -> None:
+        """Go on after the steps of training that a checkpoint stands for.
+
+        Raises:
+            RunFolderError: They are more than were paid for.
+        """
+        if steps > self._spent[access]:
+            remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
+            raise RunFolderError("stands for steps that nobody has paid for", field="checkpoint", remedy=remedy)
+        self._taken[access] = self._from(access, max(steps, self._taken[access]))
+
+    def saved(self) -> None:
+        """Forget the steps of training for which a checkpoint stands now, durably."""
+        for access in self._until_saved:
+            self._answers.forget(self._places[access], self._taken[access])
 
     def keeps(self, access: Access) -> bool:
         """Say whether an earlier session kept the next answer of an access."""
         return (self._places[access], self._taken[access]) in self._held
 
-    def _recalled(self, query: Query[Any], access: Access) -> Any:
-        """Return the answer that was kept for this question."""
+    def _recalled(self, query: Query[Any], access: Access, *, keep: bool) -> Any:
+        """Return the answer that was kept for this question.
+
+        A step of training is known by its number: its gradient was drawn, and following it is post-processing, even if
+        rounding on another machine has moved the networks meanwhile.
+        """
         taken = self._taken[access]
         kept = self._answers.read((self._places[access], taken))
-        if kept.asked != query_digest(query):
+        if kept.asked != (query_digest(query) if keep else STEP):
             remedy = "go on with the doublure that began the run, on its machine"
             raise RunFolderError("is another question than was answered", field=access.purpose, remedy=remedy)
+        if not keep:
+            self._until_saved.add(access)
         self.executed.recall(access, kept.ran)
         self._taken[access] = self._from(access, taken + 1)
         return kept.noisy
@@ -240,19 +262,6 @@ class Mechanism:
         taken = self._taken[access]
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
         self._spent[access] = self._taken[access] = taken + 1
-
-    @contextlib.contextmanager
-    def _room(self, access: Access, answer: Answer, *, keep: bool) -> Iterator[Callable[[KeptAnswer], None]]:
-        """Yield a function that keeps the next answer; a lack of room fails here, before the draw is paid for.
-
-        No signal interrupts a draw that is kept. One of many training steps may be lost.
-        """
-        if not keep:
-            yield lambda answer: None
-            return
-        place = self._places[access], self._taken[access]
-        with self._answers.room(place, answer_bytes(answer.total)) as kept, self._unbroken():
-            yield kept
 
     def _from(self, access: Access, number: int) -> int:
         """Return an access's first step, from a number on, that is kept or not yet spent; lost steps are skipped."""

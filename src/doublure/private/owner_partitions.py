@@ -47,7 +47,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -96,10 +96,8 @@ class OwnerPartitions(RemotePartitions[P]):
         one_unit: Whether each owner is one unit, so that its answer has a bound, and lots are drawn here.
         owners: Returns the owners' names.
         units: Returns each owner's public number of units.
-        check: Called before owners are asked, and not while they answer: a step would be lost. May raise to stop.
+        check: Called before owners are asked, and not while they answer. May raise to stop.
     """
-
-    answers_once: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ Guarantee: none of its own. Exact sums leave an owner for the process that adds 
 edge case                                       what happens
 ==============================================  ===================================================================
 the same question, asked again                  the same answer, which costs nothing: it is known already; of a
-                                                gradient, which would be another one, none
+                                                gradient the one that is kept, and none where it is gone
 records or facts that changed meanwhile, so     refused: it would be a second answer for one price
 that it would be another answer
 another question for an access that is used up  refused before a record is looked at
@@ -66,6 +66,8 @@ class Owner:
         note: Returns once it is durably written down that a question was asked for an access: its number, the
             question's digest, how many tables it has, and the answer's digest.
         asked: The notes of earlier processes: by access and question, tables and the answer's digest.
+        keep: Returns once a step's answer is durably kept, by its access and question. Asked again, the step is
+            answered by what is kept: another lot would be another answer.
         units: This owner's public number of units.
     """
 
@@ -77,11 +79,13 @@ class Owner:
         authorise: Callable[[Access, int], None],
         note: Callable[[int, str, int, str], None],
         asked: Mapping[int, Mapping[str, tuple[int, str]]],
+        keep: Callable[[int, str, Answer], None] = lambda number, digest, answer: None,
     ) -> None:
         self._accesses = accesses
         self._units = units
         self._authorise = authorise
         self._note = note
+        self._keep = keep
         self._asked = {number: dict(asked.get(number, {})) for number in range(len(accesses))}
         before, self._step = 0, {}
         for number, access in enumerate(accesses):
@@ -123,6 +127,8 @@ class Owner:
             found = bound_answer(found, self._units)
         answer = _digest(found.total)
         if digest not in asked:
+            if isinstance(access.event, GaussianEvent) and not access.whole:
+                self._keep(number, digest, found)
             self._note(number, digest, moved, answer)
             asked[digest] = moved, answer
         elif asked[digest][1] != answer:
@@ -131,6 +137,18 @@ class Owner:
             )
         self._authorise(access, self._step[number])
         return found
+
+    def repeats(self, number: int, digest: str) -> bool:
+        """Say whether a question was answered, and have its access paid for if it was.
+
+        Args:
+            number: The access that pays, by its place in the plan.
+            digest: Of the question.
+        """
+        if digest not in self._asked.get(number, {}):
+            return False
+        self._authorise(self._accesses[number], self._step[number])
+        return True
 
     def __repr__(self) -> str:
         return "Owner(private)"

@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from typing_extensions import override
@@ -62,14 +62,7 @@ class NotPartitionable(Protocol):
 
 
 class Partitions(ABC, Generic[P]):
-    """Private records in one or more places; :mod:`doublure.private.remote` has those held by other processes.
-
-    Attributes:
-        answers_once: Whether a release is answered only once, and no other question in its place. A step that a resumed
-            run would ask differently is then paid for before it is asked.
-    """
-
-    answers_once: ClassVar[bool] = False
+    """Private records in one or more places; :mod:`doublure.private.remote` has those held by other processes."""
 
     def paid_by(self, access: Access) -> None:
         """Set the access that pays for the next query; owners look it up in their own plan."""

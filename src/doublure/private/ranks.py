@@ -138,7 +138,7 @@ class LeaderMechanism(Mechanism):
     @override
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
         if access.path is not None or self.keeps(access):  # all ranks were sent what is kept
-            return super().release(query, access, records)
+            return super().release(query, access, records, keep=keep)
         step = {"access": self._places[access], "taken": self.taken(access)}
         noisy = super().release(query, access, RankPartitions(as_partitions(records), self._leader, step), keep=keep)
         self._leader.broadcast(_RELEASED, arrays={"noisy": noisy})
@@ -239,7 +239,7 @@ class FollowerMechanism(Mechanism):
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
         taken, places = self.taken(access), as_partitions(records)
         if self.keeps(access):
-            return self._recalled(query, access)
+            return self._recalled(query, access, keep=keep)
         require_partitionable(query)
         places.refuse_unfit(query)
         self._follower.send(_FITS, {"access": self._places[access], "taken": taken})

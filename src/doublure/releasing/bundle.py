@@ -1,9 +1,9 @@
 """A published bundle: synthetic data, a card and a data dictionary.
 
-A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three, for
-related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``; the same for
-catalogues in ``datapackage.json``, ``croissant.json`` and ``README.md``; on request ``tables/*.parquet``, the noisy
-tables that the fit bought; and nothing else.
+A bundle holds ``data.parquet`` and ``data.csv``, or the forms that were asked for, for images ``data.npz``, for series
+all three, for related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``;
+the same for catalogues in ``datapackage.json``, ``croissant.json`` and ``README.md``; on request ``tables/*.parquet``,
+the noisy tables that the fit bought; and nothing else.
 It is made from the generator, the plan, the resolved schema and the mechanism's answers alone; ``internal/`` is never
 read.
 The ledger records the release before the bundle appears, and the card proves it:
@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import datetime
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from doublure._version import __version__
 from doublure.access import COVERED
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
+from doublure.data.tables.containers.registry import find_container
+from doublure.data.tables.row_forms import check_library
+from doublure.errors import InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
@@ -35,10 +37,11 @@ from doublure.releasing.issuing import Bundle, Card, file_entry, issue
 from doublure.releasing.signing import signing_key
 from doublure.releasing.tables import LIMIT, count_margins, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, verify
-from doublure.releasing.writing import WRITERS, write_released
+from doublure.releasing.writing import WRITERS, Writer, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
+from doublure.support.outputs import find_folder
 from doublure.support.progress import Progress, listen
 
 _REVIEW_YEARS = 2
@@ -82,8 +85,8 @@ def release(
         n: Synthetic rows, images or series.
         seed: Makes them repeatable.
         ledger: The ledger that records the release; found through the run when left out.
-        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
-            them if left out.
+        formats: Of tables ``csv`` and ``parquet``, of images ``npz``, of series all three, if left out; where they are
+            asked for, also ``xlsx``, ``jsonl``, ``feather``, ``dta`` and ``sav``, but of images.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
             are answers of the mechanism already.
@@ -109,11 +112,11 @@ def release(
         >>> sorted(path.name for path in bundle.files)
         ['README.md', 'card.html', 'card.json', 'croissant.json', 'data.csv', ...]
     """
-    asked = Path(out)
+    asked = find_folder(out)
     declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)
-    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
+    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind])
     key = None if sign is None else signing_key(sign, asked)
     executed = check_executed(syn)
     if tables:
@@ -133,7 +136,7 @@ def release(
                 progress=listener,
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
-        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
+        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe, forms=forms) | (
             {"tables": described(cells)} if tables else {}
         )
         files.write_json(staging / DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
@@ -157,7 +160,7 @@ def refuse_taken(target: Path) -> None:
 
 
 def _check_arguments(
-    target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
+    target: Path, n: SupportsIndex, formats: Sequence[str] | None, writer: Writer
 ) -> tuple[int, list[str]]:
     refuse_taken(target)
     try:
@@ -166,9 +169,15 @@ def _check_arguments(
         rows = 0
     if isinstance(n, bool) or rows < 1:
         raise SettingError("must be a whole number of at least 1", field="n", remedy="say how many rows to release")
-    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(known if formats is None else formats))
-    if not forms or any(form not in known for form in forms):
-        raise SettingError("has an unknown format", field="format", remedy=f"use {' or '.join(known)}")
+    known = (*writer.forms, *writer.others)
+    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(writer.forms if formats is None else formats))
+    lost = next((form for form in forms if form not in known), None)
+    if not forms or lost is not None:
+        read = lost is not None and find_container(Path(f"data.{lost}")) is not None
+        what = "is a format that is read, and not written" if read else "has an unknown format"
+        raise SettingError(what, field=f"format {lost}" if read else "format", remedy=f"use {' or '.join(known)}")
+    for form in forms:
+        check_library(f".{form}", f"format {form}")
     return rows, forms
 
 
@@ -263,6 +272,7 @@ def make_card(
             "files": listed,
             "limits": [
                 *(f"{note}." for note in syn.notes),
+                *_of_a_database(syn.run),
                 *KINDS[syn.schema.kind].limits,
                 _ERROR_LIMIT,
                 _UNIT_LIMIT[syn.guarantee.kind],
@@ -271,6 +281,15 @@ def make_card(
             "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
         }
     )
+
+
+def _of_a_database(run: Mapping[str, Any]) -> list[str]:
+    """Return the limit of a claim about rows that a database made, of a run's public facts; none of other rows."""
+    found = run.get("database")
+    if not isinstance(found, Mapping):
+        return []
+    rows = f"table or view {printable(str(found['table']))}" if "table" in found else "a query of one table"
+    return [f"The claim is about rows of {rows} in a database, not about records that a view made them from."]
 
 
 __all__ = ["check_executed", "check_payment", "dictionary", "make_card", "refuse_taken", "release", "verify"]

@@ -258,13 +258,13 @@ def holds(entry: Mapping[str, Any]) -> str:
     Example:
         >>> holds({"bounds": [0, 1_000_000], "missing": True}), holds({"values": ["f", "m"]})
         ('0 to 1,000,000; may be missing', 'f, m')
-        >>> holds({"bounds": [-40.0, 0.5]})
-        '-40 to 0.5'
+        >>> holds({"bounds": [-40.0, 0.5]}), holds({"values": ["1", "2"], "value_labels": {"1": "male", "2": "female"}})
+        ('-40 to 0.5', '1 male, 2 female')
     """
-    values, bounds = entry.get("values"), entry.get("bounds")
+    values, bounds, labels = entry.get("values"), entry.get("bounds"), entry.get("value_labels") or {}
     parts = []
     if values:
-        parts.append(list_values(list(map(str, values)), _MOST_VALUES))
+        parts.append(list_values([f"{value} {labels.get(value, '')}".strip() for value in values], _MOST_VALUES))
     elif bounds:
         parts.append(f"{_end(bounds[0])} to {_end(bounds[1])}")
     if entry.get("origin"):

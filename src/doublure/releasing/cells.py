@@ -35,6 +35,7 @@ _DAY_AND_CLOCK = re.compile(r"(?<=[0-9])T(?=[0-9]{2}:)")
 _MISSING = "(missing)"
 # A value on a decimal grid is computed as a multiple of the last decimal, with float64's own error; arrays in single
 # precision hold it to half a unit of their 24th binary digit.
+_SIXTEEN_DIGITS = 1e-15
 _ROUNDING = {"d": 1e-9, "f": 2.0**-23}
 
 
@@ -131,7 +132,7 @@ class DescribedColumn:
         return self._read(column, missing)
 
     def of_values(self, column: pd.Series[Any] | Cells) -> Cells:
-        """Read cells of a Parquet file or an array.
+        """Read cells of a file or an array that has types.
 
         Raises:
             InvalidCell: One is none of this type.
@@ -139,6 +140,8 @@ class DescribedColumn:
         series = pd.Series(column)
         if isinstance(series.dtype, pd.DatetimeTZDtype):
             series = series.dt.tz_localize(None)
+        if self.values == _BOOLEANS and series.dtype.kind in "if":  # as Stata and SPSS have truths
+            series = series.map({0: _BOOLEANS[0], 1: _BOOLEANS[1]}.get, na_action="ignore")
         missing = series.isna().to_numpy()
         if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
@@ -150,7 +153,7 @@ class DescribedColumn:
             codes = [float(text) for text in self.tokens if is_plain_number(text)]
             return np.where(np.isin(numbers, codes), np.nan, numbers) if codes else numbers
         labels = pd.Series(series.to_numpy(dtype=object)).map(label, na_action="ignore")
-        missing = missing | labels.isin([text for text in self.tokens if text]).to_numpy()
+        missing = missing | labels.isin(self.tokens).to_numpy()
         return self._read(series.to_numpy(dtype=object), missing)
 
     def _read(self, column: Cells, missing: Cells) -> Cells:
@@ -229,14 +232,19 @@ class DescribedColumn:
 def same(one: Cells, other: Cells) -> bool:
     """Return whether two columns of read cells are equal, cell by cell, at the lower of their precisions.
 
-    Missing cells are equal.
+    Missing cells are equal. Numbers are to 16 digits, which is what a sheet of Excel keeps.
     """
     if len(one) != len(other):
         return False
     if {one.dtype.char, other.dtype.char} == {"d", "f"}:
         one, other = one.astype(np.float32), other.astype(np.float32)
     missing = pd.isna(one)
-    return bool((missing == pd.isna(other)).all() and (one[~missing] == other[~missing]).all())
+    if not np.array_equal(missing, pd.isna(other)):
+        return False
+    one, other = one[~missing], other[~missing]
+    if one.dtype != object and other.dtype != object:
+        return bool((np.abs(one - other) <= _SIXTEEN_DIGITS * np.abs(one)).all())
+    return bool((one == other).all())
 
 
 def _labelled(value: Any, known: Iterable[str]) -> str:

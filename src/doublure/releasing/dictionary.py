@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from doublure.data.tables.writing import defused
@@ -13,14 +14,15 @@ VERSION = 1
 _DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 
 
-def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
+def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms: Sequence[str] = ()) -> dict[str, Any]:
     """Return the data dictionary: every column with its type and domain, from public or bought facts.
 
     Args:
         schema: Every fact known.
         spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
+        forms: The endings of the files of related tables; those of a release that asks for none if left out.
     """
-    sources = {name: ", ".join(rule.sources) for rule in schema.constraints for name in rule.derives}
+    sources = {name: ", ".join(found) for name, found in schema.sources.items()}
     columns: list[dict[str, Any]] = []
     for name, column in schema.columns.items():
         values, bounds = [label(value) for value in column.shown_values], column.shown_bounds
@@ -37,17 +39,27 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
                 "derived_from": sources.get(name),
             }
         )
-        columns[-1] |= {} if column.origin is None else {"origin": column.origin, **column.told}
-        columns[-1] |= {**column.text_form, **({} if column.dtype is None else {"dtype": column.dtype})}
+        said = {"dtype": column.dtype, "value_labels": column.value_labels}
+        columns[-1] |= {} if column.origin is None else {"origin": column.origin}
+        columns[-1] |= {**column.told, **column.text_form}
+        columns[-1] |= {key: fact for key, fact in said.items() if fact is not None}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
-    described = {"version": VERSION, "kind": schema.file_kind, "columns": columns, "constraints": constraints}
+    described: dict[str, Any] = {
+        "version": VERSION,
+        "kind": schema.file_kind,
+        "columns": columns,
+        "constraints": constraints,
+    }
     if schema.written is not None and schema.written.text_form:
         described["text"] = schema.written.text_form
     if spreadsheet_safe:
         described["spreadsheet_safe"] = _DEFUSED
-    return described | WRITERS[schema.kind].described(schema)
+    described |= WRITERS[schema.kind].described(schema)
+    for name, told in described.get("related", {}).items():
+        told["file"] = ", ".join(f"{name}.{form}" for form in forms or WRITERS[schema.kind].forms)
+    return described
 
 
 def _plain(value: Any) -> Any:

@@ -127,13 +127,20 @@ def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examp
     label = described_label(described)
     path = next(iter(paths.values()))
     _, labels = read_images(path, described["images"], label, None)
-    pixels = next(iter(npz.blocks(path, "images", KINDS["images"].chunk)))
+    pixels = _shown(next(iter(npz.blocks(path, "images", KINDS["images"].chunk))), *described["images"]["range"])
     if labels is None or label is None:
         few = pixels[: _ROW * _ROWS]
         return ExampleRecords(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))
     most = 1 if len(label.values) > _MANY_CLASSES else _ROW
     groups = ((value, pixels[labels[: len(pixels)] == value][:most]) for value in label.values)
     return ExampleRecords(images=tuple((value, own) for value, own in groups if len(own)))
+
+
+def _shown(numbers: Cells, lower: float, upper: float) -> Cells:
+    """Return images as bytes from black to full intensity."""
+    if numbers.dtype == np.uint8 and (lower, upper) == (0, 255):
+        return numbers
+    return np.rint((numbers.astype(np.float64) - lower) * (255 / (upper - lower))).astype(np.uint8)
 
 
 _EXAMPLES = ByKind("examples", table=_of_table, images=_of_images, series=_of_series, relational=_of_related)

@@ -21,6 +21,7 @@ from doublure.run import published
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files
+from doublure.support.outputs import find_folder
 
 _LIMITS = (
     "The guarantee covers the weights themselves and all that is sampled from them, any number of records under any "
@@ -66,7 +67,7 @@ def publish(
             something else ran than was priced, the ledger is not found or knows another generator, or the key cannot
             be used.
     """
-    asked = Path(out)
+    asked = find_folder(out)
     declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)

@@ -135,7 +135,7 @@ def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> 
     given = _filled_in(path / _LABELS, sums, known)
     if not given:
         raise DataError("has no label yet", field=_LABELS, remedy="fill in its second column")
-    reader = Reader(known.images, known.shape)
+    reader = Reader(known.images.model_copy(update={"range": None, "dtype": None}), known.shape)
     contents = (_unchanged(path / _PICTURES / name, sums[name]) for name in given)
     pixels = [reader.decode(content, place) for place, content in enumerate(contents, start=1)]
     reader.faults.refuse(_PICTURES, list(given).__getitem__)
@@ -186,7 +186,7 @@ def by_classifier(
         codes = encode_labels(theirs, training)
         _refuse_unseen_classes(theirs, codes)
         listener.stage("draw synthetic images")
-        drawn = syn.sample(n, seed=own_seed)
+        drawn = syn.draw(n, seed=own_seed)
         listener.stage("train a classifier on the public images")
         chances = predict("cnn", training, codes, drawn, len(column.domain), own_seed)
     labels = ListedEncoding(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)

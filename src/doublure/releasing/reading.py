@@ -7,6 +7,8 @@ them, in batches of the same size. Nothing is guessed: a file that is not what t
 from __future__ import annotations
 
 import csv
+import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from doublure.data import npz
+from doublure.data.tables.arrow_cells import as_series
+from doublure.data.tables.opening import open_table
+from doublure.data.tables.row_forms import ROW_WRITERS
+from doublure.errors import DataError
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.schema.columns import CategoryColumn, IntegerColumn
 from doublure.schema.columns.spelling import TextMarks
@@ -26,8 +33,10 @@ BATCH = 20_000
 """Rows in memory at once, of each form."""
 
 _SAID = {*ABOUT, "pandas"}
-FORMS = (".csv", ".parquet", ".npz")
-_UNREADABLE = (*npz.DAMAGED, UnicodeDecodeError, csv.Error, TypeError, IndexError)
+TYPED = (".parquet", ".feather", ".xlsx", ".jsonl", ".dta", ".sav")
+"""The forms of rows whose cells have types."""
+FORMS = (".csv", ".parquet", ".npz", *TYPED[1:])
+_UNREADABLE = (*npz.DAMAGED, UnicodeDecodeError, csv.Error, TypeError, IndexError, KeyError, AttributeError, DataError)
 
 Batch = dict[str, Cells]
 
@@ -125,8 +134,8 @@ def batches(path: Path, table: DescribedTable, about: Mapping[str, str] | None =
         ContentMismatch: It holds something else.
     """
     try:
-        read = {".csv": _of_csv, ".parquet": _of_parquet, ".npz": _of_series}[path.suffix]
-        yield from _regrouped(read(path, table, about))
+        read = {".csv": _of_csv, ".npz": _of_series, ".jsonl": _of_json_lines, ".parquet": _of_parquet}
+        yield from _regrouped(read.get(path.suffix, _of_records)(path, table, about))
     except InvalidCell:
         raise ContentMismatch("has a cell that is none of its column's type", path.name) from None
     except _UNREADABLE:
@@ -199,6 +208,27 @@ def _of_parquet(path: Path, table: DescribedTable, about: Mapping[str, str] | No
         for part in file.iter_batches(batch_size=BATCH):
             frame = part.to_pandas()
             yield {told.name: told.of_values(frame[told.written]) for told in columns}
+
+
+def _of_json_lines(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    del about  # it has no place for it
+    with path.open(encoding="utf-8") as file:
+        while some := [json.loads(line) for line in itertools.islice(file, BATCH)]:
+            columns = _named(list(some[0]), table, path.name)
+            if any(list(each) != list(some[0]) for each in some):
+                raise ContentMismatch("has an object with other keys than its first", path.name)
+            cells = {told: pd.Series([each[told.written] for each in some], dtype=object) for told in columns}
+            yield {told.name: told.of_values(own) for told, own in cells.items()}
+
+
+def _of_records(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    """Yield rows of a file that this package reads as private data, too: Excel, Feather, Stata, SPSS."""
+    source = open_table(path)
+    columns = _named(source.columns, table, path.name)
+    if about is not None and not ROW_WRITERS[path.suffix].says(path, about):
+        raise ContentMismatch("says something else of itself than the card", path.name)
+    for raw in source.raw([told.written for told in columns]):
+        yield {told.name: told.of_values(as_series(raw[told.written], told.name)) for told in columns}
 
 
 def check_said(said: Mapping[str, str], about: Mapping[str, str] | None, name: str) -> None:
@@ -285,11 +315,13 @@ def read_images(
         if set(headers) != {"images", *ABOUT, *(() if label is None else ("labels",))}:
             raise ContentMismatch("has other arrays than the dictionary describes", path.name)
         shape, dtype = headers["images"].shape, headers["images"].dtype
-        if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
+        if list(shape[1:]) != list(told["shape"]) or dtype != np.dtype(told.get("dtype", "uint8")):
             raise ContentMismatch("has images of another shape than the dictionary describes", path.name)
         check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
-        for _ in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
-            pass  # every byte is a pixel, and there are as many as the header says
+        lower, upper = told["range"]
+        for block in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
+            if not bool(((lower <= block) & (block <= upper)).all()):
+                raise ContentMismatch("has numbers outside the range that the dictionary names", path.name)
         labels = None if label is None else label.of_values(npz.array(path, "labels"))
     except InvalidCell:
         raise ContentMismatch("has a label that is none", path.name) from None

@@ -23,6 +23,7 @@ from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError,
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_measured_epsilon
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
+from doublure.ledger.places import find_place
 from doublure.ledger.shapes import NONCE
 from doublure.releasing.card import draw_page, draws_the_same
 from doublure.releasing.catalogue_names import NAMES
@@ -231,8 +232,7 @@ def _checked_flag(card: dict[str, Any]) -> bool | None:
 def _opened(ledger: Ledger | str | Path) -> Ledger:
     if isinstance(ledger, Ledger):
         return ledger
-    if not Path(ledger).is_file():
-        raise LedgerError("there is no such file", field=ledger, remedy="give the path of the ledger")
+    find_place(ledger).refuse_missing()
     try:
         return Ledger.open(ledger)
     except LedgerError as error:

@@ -21,6 +21,7 @@ from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.scalars import whole
 from doublure.schema.series import SeriesSchema
 from doublure.schema.visits import VisitsSchema
 from doublure.support import seeding
@@ -61,9 +62,9 @@ def write_sample(
 
     Args:
         syn: A fitted synthesizer.
-        path: ``.csv``, ``.parquet``, ``.xlsx``, ``.jsonl`` or ``.feather`` for a table, or a folder of parts, which has
-            no ending; ``.npz``, ``.png`` (a contact sheet) or a folder for images; ``.npz``, or as a table, for series;
-            a folder for related tables, a CSV file each.
+        path: ``.csv``, ``.parquet``, ``.xlsx``, ``.jsonl``, ``.feather``, ``.dta`` or ``.sav`` for a table, or a folder
+            of parts, which has no ending; ``.npz``, ``.png`` (a contact sheet) or a folder for images; ``.npz``, or as
+            a table, for series; a folder for related tables, a CSV file each.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
@@ -152,10 +153,11 @@ class Writer:
     """Writes the records of a kind.
 
     Attributes:
-        forms: The forms of a release, as file endings.
+        forms: The forms of a release, as file endings; all of them where none is asked for.
         check: Refuses a path, a number of records or a defusing of text that it cannot write.
         write: Takes chunks, the path, the schema, the number, whether text is defused, and metadata; returns the number
             of records written.
+        others: Further forms, written where they are asked for.
         in_parts: Whether a folder of parts can be written, too.
         split: Writes a folder, in a form, where a release has several files; returns file -> number of rows.
         described: Takes a schema; returns the dictionary's entries besides columns.
@@ -164,6 +166,7 @@ class Writer:
     forms: tuple[str, ...]
     check: Callable[[Path, int, bool], None]
     write: Callable[[Iterable[Any], Path, Any, int, bool, dict[str, str]], int]
+    others: tuple[str, ...] = ()
     in_parts: bool = False
     split: Callable[[Iterable[Any], Path, Any, str, bool, dict[str, str]], dict[str, int]] | None = None
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
@@ -177,9 +180,11 @@ def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
 
 def _described_images(schema: ImageSchema) -> dict[str, Any]:
     """Return the shape, range and arrays of images."""
-    arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
+    rule = schema.images
+    arrays = {"images": f"(n, height, width, channels), {rule.stored}", "labels": "(n,)"}
     shown = arrays if schema.columns else arrays["images"]
-    return {"images": {"shape": list(schema.shape), "range": [0, 255], "arrays": shown}}
+    held = {"dtype": rule.stored} if rule.deep else {}
+    return {"images": {"shape": list(schema.shape), "range": [*map(whole, rule.ends)], **held, "arrays": shown}}
 
 
 def _described_series(schema: SeriesSchema) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def _described_related(schema: RelationalSchema) -> dict[str, Any]:
     """Return the keys of related tables, and the most rows that a unit has in each."""
     facts = ("key", "parent", "foreign_key", "max_children", "order")
     described = {
-        name: {"file": f"{name}.csv, {name}.parquet", "columns": list(table.columns)}
+        name: {"file": name, "columns": list(table.columns)}
         | {fact: getattr(table, fact) for fact in facts if getattr(table, fact) is not None}
         for name, table in schema.tables.items()
     }
@@ -236,8 +241,10 @@ def _described_visits(schema: VisitsSchema) -> dict[str, Any]:
     return {"unit": described | ({} if unit.order is None else {"order": unit.order})}
 
 
+_OF_ROWS = ("xlsx", "jsonl", "feather", "dta", "sav")
 _ROWS = Writer(
     forms=("csv", "parquet"),
+    others=_OF_ROWS,
     in_parts=True,
     check=lambda path, n, safe: tables.check_ending(path),
     write=lambda rows, path, schema, n, safe, about: tables.write_table(
@@ -256,6 +263,7 @@ WRITERS = ByKind(
     ),
     series=Writer(
         forms=("csv", "npz", "parquet"),
+        others=_OF_ROWS,
         check=lambda path, n, safe: series.check_ending(path),
         write=lambda chunks, path, schema, n, safe, about: series.write_series(
             chunks, path, schema, n, spreadsheet_safe=safe, about=about
@@ -264,6 +272,7 @@ WRITERS = ByKind(
     ),
     relational=Writer(
         forms=("csv", "parquet"),
+        others=_OF_ROWS,
         check=lambda path, n, safe: related.check_folder(path),
         write=_write_related,
         split=_split_related,

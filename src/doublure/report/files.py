@@ -64,7 +64,9 @@ class PageResult(Document):
         display.show(self.to_html())
 
 
-def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:
+def check_places(
+    html: str | Path, json: str | Path | None = None, *reads: str | Path | None, form: Form = "figures"
+) -> None:
     """Refuse paths for a page and its figures before the work that would fill them.
 
     Args:

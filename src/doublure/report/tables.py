@@ -47,7 +47,7 @@ def table_context(table: TableEvaluation) -> dict[str, Any]:
         "groups": _groups(table),
         "frequencies": _frequencies(table),
         "densities": _densities(table),
-        "columns": _columns(_furthest(table)[:_MOST_LISTED], table),
+        "columns": [*_columns(_furthest(table)[:_MOST_LISTED], table), *_levels(table)],
         "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
         "pairs": _pairs(table.fidelity.pairs),
         "n_pairs": table.fidelity.n_pairs,
@@ -326,6 +326,23 @@ def _columns(columns: Sequence[ColumnFidelity], table: TableEvaluation) -> list[
             "wasserstein": distance,
         }
         for entry, variation, distance in zip(columns, variations, moved, strict=True)
+    ]
+
+
+def _levels(table: TableEvaluation) -> list[dict[str, Any]]:
+    """Return the levels above codes, as further lines of the columns."""
+    found = () if table.code_levels is None else table.code_levels.levels
+    levels = [entry for entry in found if entry.level is not None]
+    cells = make_cells([entry.variation for entry in levels])
+    return [
+        {
+            "name": f"{entry.name}, level {entry.level}",
+            "kind": "code",
+            "variation": cell,
+            "finer": "",
+            "wasserstein": None,
+        }
+        for entry, cell in zip(levels, cells, strict=True)
     ]
 
 

@@ -79,7 +79,13 @@ class AnswersInFolder:
         """
         return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.places())
 
-    def forget(self) -> None:
+    def forget(self, access: int, before: int) -> None:
+        """Remove an access's answers before a number."""
+        for place in self.places():
+            if place[0] == access and place[1] < before:
+                self._path(place).unlink(missing_ok=True)
+
+    def forget_all(self) -> None:
         """Remove all answers."""
         for place in self.places():
             self._path(place).unlink(missing_ok=True)

@@ -30,6 +30,7 @@ from doublure.run import worker_tasks as tasks
 from doublure.run.record_sources import RemoteSource
 from doublure.run.worker_records import WorkerRecords
 from doublure.support.extras import require_dask
+from doublure.support.objects import find_place
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -63,7 +64,7 @@ def refuse_held(plan: Plan, *, parted: bool) -> None:
         SettingError: The method has to.
     """
     if not parted:
-        remedy = "plan a table with statistics, or fit without an engine"
+        remedy = "plan a table with statistics, or fit an export without an engine"
         raise SettingError(f"{plan.method} holds its records", field="engine", remedy=remedy)
 
 
@@ -100,8 +101,8 @@ def place_data(
 
 
 def _on(data: Any, plan: Plan, workers: DaskWorkers) -> WorkerRecords:
-    path = Path(data).absolute() if isinstance(data, (str, os.PathLike)) else data
-    source = open_data(path, plan.kind, plan.schema.written)
+    place = find_place(data) if isinstance(data, (str, os.PathLike)) else data
+    source = open_data(place.absolute() if isinstance(place, Path) else place, plan.kind, plan.schema.written)
     if not isinstance(source, TableSource):
         raise DataError("is no table", field="data", remedy="fit it without an engine")
     return WorkerRecords(source, plan, workers)

@@ -46,6 +46,7 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
 from doublure.planning.planner import refuse_open_unit
+from doublure.run.database_records import DatabaseRecords, place_in_database
 from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
@@ -79,6 +80,8 @@ def fit(
     engine: Engine = LOCAL,
     scheduler: str | None = None,
     again: bool = False,
+    table: str | None = None,
+    query: str | None = None,
     progress: Progress | bool | None = None,
     ranks: LocalRun | None = None,
 ) -> Synthesizer:
@@ -86,12 +89,13 @@ def fit(
 
     Args:
         data: A table: CSV, Parquet, a folder or pattern of such files, a DataFrame, or any stream of Arrow. Images:
-            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a remote source.
+            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a remote source, or the URL of
+            a database, which counts its own records.
         plan: From :func:`doublure.plan`.
         ledger: The ledger that the run is charged to, durably, before the data is opened.
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
             a temporary folder, which the error names, and can be resumed from there.
-        resume: Resume the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
+        resume: Resume the run in ``out``: what was drawn is told again, what is left is drawn inside its reservation.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
@@ -104,6 +108,8 @@ def fit(
             machine, or one per processor.
         again: Whether to charge a plan that a run of this ledger is charged for already. Such a fit is refused
             otherwise: it would spend the same (ε, δ) once more. Data are known by the ledger's data set alone.
+        table: In a database, the table or view whose rows are the records, such as ``clinic.people``.
+        query: Or a query of rows; see docs/sources.md.
         progress: Receives progress events; left out, a line where it can be seen (:mod:`doublure.support.progress`),
             none with False.
         ranks: The first of several processes that fit together (:mod:`doublure.run.ranks`); None: this process alone.
@@ -135,11 +141,12 @@ def fit(
     if not resume:  # the reserved plan is compared with the folder's and the ledger's: it was paid for as it is
         _refuse_forged(plan)
         refuse_open_unit(plan.schema)
+    data = place_in_database(data, plan, engine, table, query)
     chosen, most = methods.method(plan.method), parse_bytes(memory)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     placement = choose_placement(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
-    if engine != LOCAL:
+    if engine != LOCAL or isinstance(data, DatabaseRecords):
         refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:
         ranks.refuse_unfit(plan, parted=placement is not RecordPlacement.HELD)
@@ -170,6 +177,8 @@ def fit(
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
+        if isinstance(data, DatabaseRecords):
+            stack.callback(data.close)
         data = stack.enter_context(place_data(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
@@ -239,7 +248,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
             folder.forget_codes()
-            folder.answers.forget()
+            folder.answers.forget_all()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return read_synthesizer(folder)
     return None

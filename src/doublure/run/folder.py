@@ -434,7 +434,7 @@ class RunFolder:
     def forget_state(self) -> None:
         """Remove all kept state of the training."""
         self.forget_all()
-        self.answers.forget()
+        self.answers.forget_all()
         for name in (_CHECKPOINT, _ESTIMATE):
             (self.internal / name).unlink(missing_ok=True)
 

@@ -13,8 +13,9 @@ before the reservation               a folder that never began; nothing is charg
 between it and ``run.json``          resumable: the folder knew of the reservation before the ledger did
 while records are read or counted    resumable: nothing of that was drawn, and it is done again
 between a payment and its answer     a fact, or one of few releases: the full charge; not resumable, because its price
-                                     covers one draw. It takes as long as noise, and two files on the disk
-while training by many steps         resumable: fresh noise, from the last checkpoint; what was authorised counts
+                                     covers one draw. One of many steps: resumable, and that step is lost. It takes as
+                                     long as noise, and two files on the disk
+while training by many steps         resumable: from the last checkpoint through the steps that were kept since
 after a release, while what follows  resumable: the answer is read again, nothing is asked
 is computed or saved
 between the ledger's end and the     resumable: the run is found to be finished
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
+    from doublure.private.mechanism import Mechanism
     from doublure.run.synthesizer import Synthesizer
     from doublure.training.noisy_tables import NoisyTable
 
@@ -89,14 +91,16 @@ _NOT_AS_PRICED = "not-as-priced"
 class _Checkpoints:
     """Keeps the state of a run, and before it the record of what ran."""
 
-    def __init__(self, folder: RunFolder, write_what_ran: Callable[[], None]) -> None:
+    def __init__(self, folder: RunFolder, write_what_ran: Callable[[], None], mechanism: Mechanism) -> None:
         self._folder = folder
         self._write_what_ran = write_what_ran
+        self._mechanism = mechanism
 
     def save(self, step: int, state: State) -> None:
         """Replace the checkpoint."""
         self._write_what_ran()
         self._folder.save(step, state)
+        self._mechanism.saved()
 
     def load(self) -> State | None:
         """Return the checkpoint, if there is one."""
@@ -371,7 +375,7 @@ class FitRun:
             units=max(1, schema.public_units),
             authorise=self._advance,
             check_stop=self._stop.check,
-            checkpoints=_Checkpoints(self._folder, self._write_what_ran),
+            checkpoints=_Checkpoints(self._folder, self._write_what_ran, self._mechanism),
             workspace=self._ranks.workspace(self._folder),
             taken=self._reservation.authorised,
             progress=progress,
@@ -405,7 +409,7 @@ class FitRun:
         self._folder.save_guarantee(claim)
         self._folder.forget_codes()
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
-        self._folder.answers.forget()
+        self._folder.answers.forget_all()
         self._folder.update_run(status="done", generator_sha256=sha256)
         syn, tables = read_synthesizer(self._folder), self._tables
         return syn if keeps else replace(syn, read_tables=lambda: tables)
@@ -437,15 +441,14 @@ class FitRun:
         """Return once an access's draw of noise is durably paid for: a fact is marked, a step authorised."""
         if access.path is not None:
             self._reservation.noise_drawn(access.purpose)
-        else:
-            self._advance(step)
+        elif step > self._reservation.authorised:
+            self._reservation.advance(step)
 
     def _advance(self, step: int) -> None:
-        """Return once this step is durably authorised; steps are authorised up to the next checkpoint."""
-        if step <= self._reservation.authorised:
-            return
-        every = self._plan.settings.checkpoint_interval(step, self._plan.steps)
-        self._reservation.advance(min(self._plan.steps, step - 1 + every))
+        """Return once this step without noise is durably counted; steps are counted up to the next checkpoint."""
+        if step > self._reservation.authorised:
+            every = self._plan.settings.checkpoint_every or self._plan.steps
+            self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
     def _close(self, status: Literal["interrupted", "aborted"], *, keeps: bool = False) -> bool:
         """Close the reservation and return whether it stays charged; if nothing was drawn it is closed at zero.

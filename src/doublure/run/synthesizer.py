@@ -109,7 +109,9 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the sampling for users of the records, a line each."""
-        said = (*unshared_conditions(methods.method(self.plan.method), self.schema), *self.schema.origins)
+        method = methods.method(self.plan.method)
+        limits = method.limits(self.schema, self.plan.settings)
+        said = (*unshared_conditions(method, self.schema), *limits, *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property

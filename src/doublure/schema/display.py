@@ -56,8 +56,7 @@ def html(schema: Any) -> str:
         parts.append(views.line(f"Undeclared, and to be decided: {views.shorten(schema.undeclared)}", "warn"))
     if rows:
         parts.append(views.grid(("column", "type", "cells", "missing", "roles"), rows))
-    if schema.constraints:
-        rules = [each.explain() for each in schema.constraints]
+    if rules := schema.explained_rules:
         parts.append(views.fold(f"Constraints: {len(rules)}", *(views.line(rule, "plain") for rule in rules)))
     return views.view(f"{type(schema).__name__}: {schema.summary}", *parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -24,6 +25,8 @@ _Side: TypeAlias = Annotated[StrictInt, Field(ge=4, le=LARGEST_SIDE), BeforeVali
 _Cut: TypeAlias = Annotated[StrictInt, Field(ge=4, le=50_000), BeforeValidator(whole)]
 _Channels: TypeAlias = Annotated[Literal[1, 3], BeforeValidator(whole)]
 Shape: TypeAlias = tuple[_Side, _Side, _Channels]
+_HELD = {"uint8": (0, 255), "uint16": (0, 65_535), "int16": (-32_768, 32_767)}
+"""The least and the most number of each type of whole numbers."""
 
 
 class Pictures(Frozen):
@@ -39,13 +42,19 @@ class Pictures(Frozen):
     )
     range: tuple[StrictFloat, StrictFloat] | None = Field(
         default=None,
-        description="the numbers that stand for black and for full intensity in arrays; left out, 0 and 255, which "
-        "arrays of real numbers or 16 bits are not taken for unless it is said",
+        description="the numbers that stand for black and for full intensity, in arrays and files; left out, 0 and "
+        "255, which arrays of real numbers or 16 bits are not taken for unless it is said",
     )
-    pictures: Literal["drawings", "photographs"] | None = Field(
+    dtype: Literal["uint8", "uint16", "int16", "float32"] | None = Field(
         default=None,
-        description="drawings: strokes on an even ground, which may stand askew or shifted; photographs: whatever "
-        "reaches the borders or stands upright. Left out, methods vary images as little as photographs",
+        description="the type of the synthetic images' numbers; left out, the smallest unsigned one that holds a range "
+        "of whole numbers, and float32 for any other range and for [0, 1]",
+    )
+    pictures: Literal["aligned", "scenes", "drawings", "photographs"] | None = Field(
+        default=None,
+        description="whether everything stands in the same place in all images: aligned (faces, scans), or scenes "
+        "(things in changing places). drawings: strokes on an even ground, which may stand askew or shifted. "
+        "photographs: aligned if grey, scenes if coloured, and so if it is left out",
     )
     on_mismatch: Literal["refuse", "resize"] = "refuse"
     crop: tuple[_Cut, _Cut] | None = Field(
@@ -56,12 +65,37 @@ class Pictures(Frozen):
     def _range_fits(self) -> Pictures:
         if not self.ends[0] < self.ends[1]:
             raise ValueError("range is not in order; write [lower, upper] with lower < upper, such as [0, 255]")
+        least, most = _HELD.get(self.stored, self.ends)
+        if not least <= self.ends[0] < self.ends[1] <= most:
+            raise ValueError(f"dtype {self.stored} holds numbers from {least} to {most}, and range goes beyond them")
         return self
 
     @property
     def ends(self) -> tuple[float, float]:
         """The numbers that stand for black and for full intensity."""
         return (0, 255) if self.range is None else self.range
+
+    @property
+    def aligned(self) -> bool:
+        """Whether everything stands in the same place in all images, as declared or as colours suggest."""
+        if self.pictures in ("aligned", "scenes"):
+            return self.pictures == "aligned"
+        return isinstance(self.shape, str) or self.shape[2] == 1
+
+    @property
+    def stored(self) -> str:
+        """The type of the synthetic images' numbers."""
+        if self.dtype is not None:
+            return self.dtype
+        lower, upper = self.ends
+        if (lower, upper) == (0, 1) or lower < 0 or not (float(lower).is_integer() and float(upper).is_integer()):
+            return "float32"
+        return next((name for name in ("uint8", "uint16") if upper <= _HELD[name][1]), "float32")
+
+    @property
+    def deep(self) -> bool:
+        """Whether 256 levels are too few for these numbers, so that images are held in 65,536."""
+        return self.stored != "uint8"
 
 
 class LabelColumn(CategoryColumn):
@@ -111,6 +145,11 @@ class ImageSchema(Schema):
         if isinstance(self.images.shape, str):
             raise SchemaError("is not known yet", field="images.shape", remedy="declare [height, width, channels]")
         return self.images.shape
+
+    @property
+    def pixel_bytes(self) -> int:
+        """The bytes of one image's pixels, as they are held."""
+        return math.prod(self.shape) * (2 if self.images.deep else 1)
 
     @property
     @override

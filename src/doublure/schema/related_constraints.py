@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from pydantic import StrictStr
@@ -17,8 +18,10 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.rules.at_most import AtMost, compared_pairs
+from doublure.schema.rules.calendar_order import comparable
+from doublure.schema.rules.computed import ComputedRule
 from doublure.schema.rules.equal import Equal
-from doublure.schema.rules.registry import make_union
+from doublure.schema.rules.registry import MODELS, make_union
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import check_rules
 
@@ -51,7 +54,31 @@ class ChildSum(Rule):
 if TYPE_CHECKING:
     RelatedConstraint: TypeAlias = Rule
 else:
-    RelatedConstraint = make_union((Equal, AtMost, ChildSum))
+    RelatedConstraint = make_union(
+        (Equal, AtMost, ChildSum, *(each for each in MODELS if issubclass(each, ComputedRule)))
+    )
+
+
+@dataclass(frozen=True)
+class JoinedRule:
+    """A rule that computes a column of a child table, from its own row and its unit's row of the root.
+
+    Attributes:
+        rule: By whatever names.
+        places: The name in the rule -> ``table.column``.
+    """
+
+    rule: ComputedRule
+    places: Mapping[str, str]
+
+    @property
+    def of(self) -> str:
+        """The column that it computes, as ``table.column``."""
+        return self.places[self.rule.of]
+
+    def columns(self, every: Mapping[str, Column]) -> dict[str, Column]:
+        """Return its columns by its own names."""
+        return {name: every[place] for name, place in self.places.items()}
 
 
 def table_of(name: str) -> str:
@@ -61,7 +88,11 @@ def table_of(name: str) -> str:
 
 def within_table(rules: Sequence[Rule], table: str) -> tuple[Rule, ...]:
     """Return the rules that look at one table alone, by its own names."""
-    own = [rule for rule in rules if {table_of(name) for name in rule.names} == {table}]
+    own = [
+        rule
+        for rule in rules
+        if {table_of(name) for name in rule.names} == {table} and not isinstance(rule, ComputedRule)
+    ]
     return tuple(
         type(rule).model_validate({rule.word: [name.partition(".")[2] for name in rule.names]}) for rule in own
     )
@@ -72,9 +103,76 @@ def across_tables(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple
     return tuple((low, high) for low, high in compared_pairs(rules, columns) if table_of(low) != table_of(high))
 
 
+def across_calendars(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, str], ...]:
+    """Return those pairs whose columns are times of different calendars, such as a birth and a moment."""
+    pairs = (pair for rule in rules if isinstance(rule, AtMost) for pair in rule.across_calendars(columns))
+    return tuple((low, high) for low, high in pairs if table_of(low) != table_of(high))
+
+
 def sums(rules: Sequence[Rule]) -> dict[str, str]:
     """Return the columns of the root that are sums: ``{total: of}``, as ``table.column``."""
     return {rule.sum.total: rule.sum.of for rule in rules if isinstance(rule, ChildSum)}
+
+
+def joined_rules(rules: Sequence[Rule]) -> tuple[JoinedRule, ...]:
+    """Return the rules that compute a column, with their names as they are."""
+    return tuple(
+        JoinedRule(rule, {name: name for name in rule.names}) for rule in rules if isinstance(rule, ComputedRule)
+    )
+
+
+def check_joined(
+    rules: Sequence[JoinedRule], ordered: Sequence[tuple[str, str]], columns: Mapping[str, Column]
+) -> None:
+    """Refuse computed columns of child tables that some row could not have.
+
+    Args:
+        rules: Of all tables.
+        ordered: Columns of two tables of which the first is at most the second.
+        columns: All columns, as ``table.column``.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    for each in rules:
+        rule, own = each.rule, each.columns(columns)
+        name = printable(rule.of)
+        if {each.places[operand] for operand in rule.operands} & {other.of for other in rules}:
+            raise ValueError(f"{name} follows from a column that is computed across tables; name what that one names")
+        if not rule.settled(own):
+            continue
+        reach, (lower, upper), slack = rule.reach(own), own[rule.of].limits, own[rule.of].unit / 2
+        in_order = rule.spans and tuple(each.places[operand] for operand in rule.operands) in ordered
+        low = max(reach.low, 0.0) if in_order else reach.low
+        if low < lower - slack or reach.high > upper + slack:
+            more = "" if in_order or not rule.spans else ", or order the two by at_most"
+            raise ValueError(
+                f"{rule.word} across tables gives {name} from {low:g} to {reach.high:g}, beyond its bounds; widen "
+                f"these{more}"
+            )
+
+
+def check_within(name: str, table: RelatedTable, follows: frozenset[str]) -> None:
+    """Refuse rules of one table that no row of it could keep, or that name what follows from another table.
+
+    Args:
+        name: The table's name.
+        table: The table.
+        follows: The columns that follow from other tables, as ``table.column``.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    check_rules(table.constraints, table.columns)
+    order = table.order or ""
+    if f"{name}.{order}" in follows or any(order in rule.derives for rule in table.constraints):
+        raise ValueError(f"order names {printable(order)}, which follows from a rule; name another column")
+    for rule in table.constraints:
+        for own in rule.names:
+            if f"{name}.{own}" in follows:
+                raise ValueError(f"{rule.word} names {printable(own)}, which follows from another table; leave it out")
+        if order in rule.names[1:] and rule.encoded and not rule.derives:
+            raise ValueError(f"{printable(order)} is the order of a unit's rows; name it first in {rule.word}")
 
 
 def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], root: str) -> None:
@@ -101,13 +199,20 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], roo
                 raise ValueError(f"{printable(name)} is compared with another column; declare its bounds")
         if len({table_of(name) for name in rule.names}) > 1:
             _check_across(rule, columns, root)
-        for name in rule.names[1:]:
+        elif isinstance(rule, ComputedRule):
+            raise ValueError(f"{rule.word} names columns of one table; write it in the constraints of that table")
+        for name in () if isinstance(rule, ComputedRule) else rule.names[1:]:
             table = tables[table_of(name)]
             if table.order is not None and name.partition(".")[2] == table.order and table_of(rule.names[0]) != root:
                 raise ValueError(f"{printable(name)} is the order of its table; name it first")
 
 
 def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
+    if isinstance(rule, ComputedRule):
+        tables = {table_of(name) for name in rule.operands} - {root}
+        if table_of(rule.of) == root or tables - {table_of(rule.of)}:
+            raise ValueError(f"{rule.word} computes a column of a child table from its own row and the root's; fix it")
+        return
     if rule.derives:
         raise ValueError("equal names columns of two tables; keep the column in one of them")
     if len({table_of(name) for name in rule.names} - {root}) > 1:
@@ -115,7 +220,8 @@ def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
     for name in rule.names:
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
-        if not columns[name].alike(columns[rule.names[0]]):
+        first = columns[rule.names[0]]
+        if not (columns[name].alike(first) or comparable(columns[name], first)):
             raise ValueError(f"{printable(name)} is compared across tables with another type; use one type for both")
 
 

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 from doublure.errors import printable
 from doublure.schema.columns import AnyColumn
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
+from doublure.schema.rules.registry import AnyRule
 from doublure.schema.scalars import check_name, whole
 
 MOST_CHILDREN = 1_000
@@ -39,6 +40,7 @@ class RelatedTable(Frozen):
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
+        constraints: Rules that look at this table alone, by its own names.
     """
 
     key: _Name | None = None
@@ -47,6 +49,7 @@ class RelatedTable(Frozen):
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     columns: Mapping[str, AnyColumn]
+    constraints: tuple[AnyRule, ...] = ()
 
     @property
     def unmodelled(self) -> tuple[str, ...]:

@@ -16,9 +16,20 @@ from typing_extensions import override
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import UNDECLARED, plain
-from doublure.schema.related_constraints import RelatedConstraint, check_related, sums, within_table
+from doublure.schema.related_constraints import (
+    JoinedRule,
+    RelatedConstraint,
+    across_tables,
+    check_joined,
+    check_related,
+    check_within,
+    joined_rules,
+    sums,
+    within_table,
+)
 from doublure.schema.related_table import RelatedTable, check_table
 from doublure.schema.resolving import agree
+from doublure.schema.rules.rule_set import derived_sources
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 from doublure.schema.written import TextForm, Written
@@ -52,7 +63,9 @@ class RelationalSchema(TextForm, Schema):
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
         check_related(self.constraints, self.tables, self.root)
-        for name in self.tables:
+        check_joined(self.joined_rules, across_tables(self.constraints, self.columns), self.columns)
+        for name, table in self.tables.items():
+            check_within(name, table, self.follows)
             self.table(name)
         return self
 
@@ -98,20 +111,49 @@ class RelationalSchema(TextForm, Schema):
             units=self.units,
             misfit=self.misfit,
             columns=self.tables[name].columns,
-            constraints=within_table(self.constraints, name),
+            constraints=(*within_table(self.constraints, name), *self.tables[name].constraints),
             **self.text_form,
         )
 
     def modelled(self, name: str) -> TableSchema:
-        """Return the same without what is added up over children, of which nothing is learned."""
+        """Return the same without what follows from other tables, of which nothing is learned."""
         table = self.table(name)
-        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.sums}
+        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
         return table.model_copy(update={"columns": left})
 
     @property
     def sums(self) -> dict[str, str]:
         """Columns of the root that are sums over children: ``{total: of}``."""
         return sums(self.constraints)
+
+    @property
+    def joined_rules(self) -> tuple[JoinedRule, ...]:
+        """The rules that compute a column of a child table, from its own row and its unit's."""
+        return joined_rules(self.constraints)
+
+    @property
+    @override
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        within = {
+            f"{name}.{own}": tuple(f"{name}.{each}" for each in found)
+            for name, table in self.tables.items()
+            for own, found in derived_sources(table.constraints).items()
+        }
+        joined = {each.of: tuple(each.places[name] for name in each.rule.sources) for each in self.joined_rules}
+        return {**super().sources, **within, **joined}
+
+    @property
+    @override
+    def explained_rules(self) -> tuple[str, ...]:
+        within = (
+            f"{printable(name)}: {rule.explain()}" for name, table in self.tables.items() for rule in table.constraints
+        )
+        return (*super().explained_rules, *within)
+
+    @property
+    def follows(self) -> frozenset[str]:
+        """The columns that follow from other tables."""
+        return frozenset({*self.sums, *(each.of for each in self.joined_rules)})
 
     # -- columns -------------------------------------------------------------------------------------------------
 
@@ -180,8 +222,9 @@ class RelationalSchema(TextForm, Schema):
         data["unit"] = {"name": self.unit.name}
         for name, table in self.tables.items():
             columns = self.table(name).to_plain()["columns"]
-            facts = table.model_dump(mode="json", exclude={"columns"}, exclude_none=True)
-            data["tables"][name] = facts | {"columns": columns}
+            facts = table.model_dump(mode="json", exclude={"columns", "constraints"}, exclude_none=True)
+            rules = {"constraints": [plain(each) for each in table.constraints]} if table.constraints else {}
+            data["tables"][name] = facts | {"columns": columns} | rules
         if self.constraints:
             data["constraints"] = [plain(each) for each in self.constraints]
         else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure.errors import SchemaError, printable
+from doublure.schema.columns.code_tree import read_parents
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Rule
 
@@ -23,7 +24,8 @@ _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 def with_files(data: object, folder: Path) -> object:
     """Return a schema's plain data with the names of files replaced by what the files hold.
 
-    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so is ``from: FILE`` of a column;
+    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so are ``parents: FILE`` and
+    ``from: FILE`` of a column;
     ``values: {file: FILE}`` has a value a line.
 
     Args:
@@ -35,20 +37,18 @@ def with_files(data: object, folder: Path) -> object:
     """
     if not isinstance(data, dict):
         return data
-    data = _with_values(data, folder, "")
-    rules = data.get("constraints")
-    if not isinstance(rules, list):
-        return data
-    return data | {"constraints": [_inlined(rule, folder, number) for number, rule in enumerate(rules)]}
+    return _with_values(data, folder, "")
 
 
 def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, Any]:
     found = dict(data)
+    if isinstance(rules := data.get("constraints"), list):
+        places = (f"{under}constraints.{number}" for number in range(len(rules)))
+        found["constraints"] = [_inlined(rule, folder, place) for rule, place in zip(rules, places, strict=True)]
     for key in ("columns", "attributes"):
         if isinstance(columns := data.get(key), dict):
             found[key] = {
-                name: _looked_up(_listed(each, folder, f"{under}{key}.{name}"), name, folder, f"{under}{key}.{name}")
-                for name, each in columns.items()
+                name: _with_files(each, name, folder, f"{under}{key}.{name}") for name, each in columns.items()
             }
     if not under and isinstance(tables := data.get("tables"), dict):
         found["tables"] = {
@@ -56,6 +56,11 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
             for name, table in tables.items()
         }
     return found
+
+
+def _with_files(column: Any, name: str, folder: Path, field: str) -> Any:
+    """Return a column with what the files hold that it names."""
+    return _looked_up(_with_parents(_listed(column, folder, field), folder, field), name, folder, field)
 
 
 def _listed(column: Any, folder: Path, field: str) -> Any:
@@ -68,6 +73,14 @@ def _listed(column: Any, folder: Path, field: str) -> Any:
         remedy = "write a value a line"
         raise SchemaError("names a file without values", field=f"{field}.values", remedy=remedy)
     return column | {"values": [int(text) for text in texts] if all(map(_WHOLE.fullmatch, texts)) else texts}
+
+
+def _with_parents(column: Any, folder: Path, field: str) -> Any:
+    """Return a column with the group above each code of the file that it names."""
+    if not (isinstance(column, dict) and isinstance(column.get("parents"), str)):
+        return column
+    field = f"{field}.parents"
+    return column | {"parents": read_parents(_csv_rows(folder, column["parents"], field), field)}
 
 
 def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
@@ -95,13 +108,13 @@ def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
     return column | {"from": found}
 
 
-def _inlined(rule: Any, folder: Path, number: int) -> Any:
+def _inlined(rule: Any, folder: Path, place: str) -> Any:
     if not isinstance(rule, dict):
         return rule
     for model in MODELS:
         key = model.file_key
         if key is not None and isinstance(rule.get(key), str):
-            return rule | {key: _read(folder, rule[key], f"constraints.{number}.{key}", model, rule)}
+            return rule | {key: _read(folder, rule[key], f"{place}.{key}", model, rule)}
     return rule
 
 

@@ -22,6 +22,9 @@ def with_patterns(data: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         SchemaError: A pattern fits no column, or the key has another form.
     """
+    if isinstance(tables := data.get("tables"), Mapping):
+        own = {name: with_patterns(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
+        data = {**data, "tables": own}
     columns, rules = data.get("columns"), data.get("constraints")
     if not isinstance(columns, Mapping) or (KEY not in data and not isinstance(rules, list)):
         return data

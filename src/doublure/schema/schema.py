@@ -30,7 +30,7 @@ from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
 from doublure.schema.rule_patterns import with_patterns
 from doublure.schema.rules.rule import Rule
-from doublure.schema.rules.rule_set import derived_by
+from doublure.schema.rules.rule_set import derived_by, derived_sources
 from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.unit import UNIT_ID, Unit, people_in
 from doublure.schema.written import Written
@@ -361,6 +361,16 @@ class Schema(Frozen):
     def summary(self) -> str:
         """Its content in two words."""
         return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The columns that follow from others by a rule, each with all of these."""
+        return derived_sources(self.constraints)
+
+    @property
+    def explained_rules(self) -> tuple[str, ...]:
+        """The rules, a line each."""
+        return tuple(rule.explain() for rule in self.constraints)
 
     @property
     def origins(self) -> tuple[str, ...]:

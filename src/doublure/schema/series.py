@@ -56,6 +56,8 @@ LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MONDAY = 4 * 86_400
+"""1970-01-05, 00:00, from which windows are counted."""
 _DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)
 
 
@@ -63,6 +65,12 @@ def _duration(text: str) -> str:
     if _DURATION.fullmatch(text) is None:
         raise ValueError("is no duration; write a whole number and s, min, h, d or w, such as 15min")
     return text
+
+
+def _seconds(duration: str) -> int | None:
+    """Return a duration in seconds; None where it is not declared."""
+    found = _DURATION.fullmatch(duration)
+    return None if found is None else int(found.group(1)) * _SECONDS[found.group(2)]
 
 
 _Length: TypeAlias = Annotated[StrictInt, Field(ge=2, le=LONGEST), BeforeValidator(whole)]
@@ -73,8 +81,8 @@ class Windows(Frozen):
     """Where series begin and end, and what becomes of steps without a reading: public rules, the same for every series.
 
     A series is a window of ``length`` steps. Windows are cut on the wall clock of ``timezone``, at multiples of their
-    duration counted from Monday, 1970-01-05, 00:00: days begin at midnight, weeks on Mondays. Without a ``time`` the
-    data has the series cut already. No rule looks at more than one series.
+    duration counted from ``begins`` after Monday, 1970-01-05, 00:00: days begin at midnight, weeks on Mondays, if it is
+    left out. Without a ``time`` the data has the series cut already. No rule looks at more than one series.
 
     Attributes:
         time: The column of moments; for arrays, of each series' beginning.
@@ -83,6 +91,7 @@ class Windows(Frozen):
             never meet.
         length: Steps in a series.
         step: The time from one step to the next.
+        begins: How long after Monday's midnight the grid of windows begins; None: there. Of days ``6h``: at six.
         timezone: Whose midnight; None reads moments as they stand.
         gaps: Steps without a reading are missing, or the data is refused, or the series is left out.
         irregular: Readings off the grid of steps, or several in one step, are refused, or a step is the mean, the
@@ -99,6 +108,7 @@ class Windows(Frozen):
     source: StrictStr | None = None
     length: Annotated[_Length | Undeclared, BeforeValidator(blank_is_undeclared)] = UNDECLARED
     step: Annotated[_Step, BeforeValidator(blank_is_undeclared)] = UNDECLARED
+    begins: Annotated[StrictStr, AfterValidator(_duration)] | None = None
     timezone: Zone | None = None
     gaps: Literal["missing", "refuse", "drop"] = "refuse"
     irregular: Literal["refuse", "mean", "sum", "last"] = "refuse"
@@ -109,13 +119,19 @@ class Windows(Frozen):
     @property
     def seconds(self) -> int | None:
         """The step in seconds; None where it is not declared."""
-        found = _DURATION.fullmatch(self.step)
-        return None if found is None else int(found.group(1)) * _SECONDS[found.group(2)]
+        return _seconds(self.step)
+
+    @property
+    def origin(self) -> int:
+        """The beginning of a window, in seconds since 1970 on the wall clock, from which all others are counted."""
+        return MONDAY + (0 if self.begins is None else _seconds(self.begins) or 0)
 
     @model_validator(mode="after")
     def _zone_needs_time(self) -> Windows:
         if self.time is None and self.timezone is not None:
             raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        if self.time is None and self.begins is not None:
+            raise ValueError("begins needs a time; name the column of moments, or leave begins out")
         if self.time is None and self.time_of_day is not None:
             raise ValueError("time_of_day needs a time; name the column of days, or leave time_of_day out")
         if self.time is None and self.stamp == "end":

@@ -6,7 +6,6 @@ row a unit, and ``records`` with the rest of each row. They are fitted as relate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 from pydantic import ValidationError, model_validator
@@ -14,9 +13,11 @@ from typing_extensions import override
 
 from doublure.errors import SettingError, printable
 from doublure.schema.messages import finding
+from doublure.schema.related_constraints import JoinedRule
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
 from doublure.schema.rules.at_most import AtMost, compared_pairs
+from doublure.schema.rules.computed import ComputedRule
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.rules.rule import Rule
 from doublure.schema.schema import SPLIT
@@ -32,11 +33,11 @@ class SplitTables(RelationalSchema):
 
     Attributes:
         names: The columns of the one table, in its order.
-        rules: Table -> the rules that look at it alone.
+        computed: The rules that compute a column of single rows from these and the unit's, by names of the one table.
     """
 
     names: tuple[str, ...] = ()
-    rules: Mapping[str, tuple[AnyRule, ...]] = {}
+    computed: tuple[AnyRule, ...] = ()
 
     @property
     def id(self) -> str:
@@ -47,9 +48,15 @@ class SplitTables(RelationalSchema):
     def path_of(self, name: str) -> str:
         return f"columns.{name.partition('.')[2]}"  # as it stands in the file
 
+    @property
     @override
-    def table(self, name: str) -> TableSchema:
-        return super().table(name).model_copy(update={"constraints": self.rules.get(name, ())})
+    def joined_rules(self) -> tuple[JoinedRule, ...]:
+        people = self.tables[PEOPLE].columns
+        return tuple(
+            JoinedRule(rule, {name: f"{PEOPLE if name in people else RECORDS}.{name}" for name in rule.names})
+            for rule in self.computed
+            if isinstance(rule, ComputedRule)
+        )
 
 
 class ResolvedSplitTables(SplitTables, ResolvedRelationalSchema):
@@ -61,6 +68,7 @@ class _SplitRules(NamedTuple):
 
     within: dict[str, tuple[Rule, ...]]
     across: tuple[Rule, ...]
+    computed: tuple[Rule, ...]
 
 
 class VisitsSchema(TableSchema):
@@ -94,14 +102,10 @@ class VisitsSchema(TableSchema):
         if unit.order is not None and (unit.order in own or unit.order not in self.columns):
             raise ValueError("order names no column of single rows; name one, such as a date")
         try:
-            related = self.related
+            _ = self.related
         except ValidationError as error:
             _, message, remedy = finding(error)
             raise ValueError(f"{message}; {remedy}") from None
-        if unit.order in related.table(RECORDS).derived:
-            raise ValueError(
-                f"order names {printable(unit.order or '')}, which follows from a rule; name another column"
-            )
         return self
 
     # -- the two tables ------------------------------------------------------------------------------------------------
@@ -137,12 +141,19 @@ class VisitsSchema(TableSchema):
             units=self.units,
             misfit=self.misfit,
             names=tuple(self.columns),
-            rules=rules.within,
+            computed=rules.computed,
             constraints=rules.across,
             tables={
-                PEOPLE: RelatedTable(key=key, columns={key: self.columns[key]} | per_unit),
+                PEOPLE: RelatedTable(
+                    key=key, columns={key: self.columns[key]} | per_unit, constraints=rules.within[PEOPLE]
+                ),
                 RECORDS: RelatedTable(
-                    parent=PEOPLE, foreign_key=key, max_children=unit.max_records, order=unit.order, columns=rest
+                    parent=PEOPLE,
+                    foreign_key=key,
+                    max_children=unit.max_records,
+                    order=unit.order,
+                    columns=rest,
+                    constraints=rules.within[RECORDS],
                 ),
             },
         )
@@ -155,28 +166,28 @@ class VisitsSchema(TableSchema):
         """Return the rules by table. A chain of columns of both is cut into what is within one, and pairs across."""
         within: dict[str, list[Rule]] = {PEOPLE: [], RECORDS: []}
         across: list[Rule] = []
+        computed: list[Rule] = []
         for rule in self.constraints:
             tables = {self.table_of(name) for name in rule.names}
             if len(tables) == 1:
                 within[tables.pop()].append(rule)
                 continue
-            pairs = [pair for pair in compared_pairs([rule], self.columns) if len({*map(self.table_of, pair)}) == 2]
+            if isinstance(rule, ComputedRule) and self.table_of(rule.of) == RECORDS:
+                computed.append(rule)
+                continue
+            calendars = rule.across_calendars(self.columns) if isinstance(rule, AtMost) else ()
+            every = (*compared_pairs([rule], self.columns), *calendars)
+            pairs = [pair for pair in every if len({*map(self.table_of, pair)}) == 2]
             if not pairs:
                 named = ", ".join(map(printable, rule.names))
                 raise ValueError(
-                    f"{rule.word} names columns in per_unit and others ({named}); use at_most, or leave it out"
+                    f"{rule.word} names columns in per_unit and others ({named}); only at_most may, so leave it out"
                 )
             across += [AtMost(at_most=tuple(f"{self.table_of(name)}.{name}" for name in pair)) for pair in pairs]
             for table, own in within.items():
                 names = tuple(name for name in rule.names if self.table_of(name) == table)
                 own += [AtMost(at_most=names)] if len(names) > 1 else []
-        order = self.unit.order
-        for rule in within[RECORDS]:
-            if order in rule.names[1:] and rule.encoded:
-                raise ValueError(
-                    f"{printable(order or '')} is the order of a unit's rows; name it first in {rule.word}"
-                )
-        return _SplitRules({table: tuple(own) for table, own in within.items()}, tuple(across))
+        return _SplitRules({table: tuple(own) for table, own in within.items()}, tuple(across), tuple(computed))
 
     # -- questions -----------------------------------------------------------------------------------------------------
 

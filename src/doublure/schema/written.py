@@ -108,9 +108,10 @@ class TextForm(Frozen):
         return {key: getattr(self, key) for key in KEYS if getattr(self, key) is not None}
 
     def written_as(self, columns: Mapping[str, Column], *, numbered: bool = False) -> Written | None:
-        """Return how text is to be read; None where it is as doublure reads text anyway."""
+        """Return how a table is to be read; None where it is as doublure reads tables anyway."""
         found = Written(columns=columns, numbered=numbered, **self.text_form)
-        return found if self.text_form or found.rewrites else None
+        coded = any(isinstance(column.missing, tuple) for column in columns.values())
+        return found if self.text_form or coded or found.rewrites else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +162,7 @@ class Written:
             as_text: Whether cells go into a CSV file; if not, into typed columns.
         """
         found = {
-            name: column.csv_cells(cells, self.marks) if as_text else column.stored_cells(cells, self.marks)
+            name: column.csv_cells(cells, self.marks) if as_text else column.typed_cells(cells, self.marks)
             for name, cells in frame.items()
             if (column := self.columns.get(str(name))) is not None
         }

@@ -1,4 +1,4 @@
-"""Optional dependencies: torch for networks, Dask for its workers, Faker for names, and readers of files."""
+"""Optional dependencies: torch, Dask, Faker, readers of files, and drivers of databases."""
 
 from __future__ import annotations
 
@@ -59,6 +59,19 @@ def require_dask(what: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _DASK):
         raise MissingExtra("needs Dask", field=what, remedy="pip install 'doublure[dask]'")
+
+
+def require_sql(what: str) -> None:
+    """Refuse to go on without the driver of PostgreSQL, before anything is charged.
+
+    Args:
+        what: The feature that needs it.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtra("needs psycopg", field=what, remedy="pip install 'doublure[sql]'")
 
 
 def has_faker() -> bool:

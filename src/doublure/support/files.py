@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NoReturn, TypeAlias
 
 from doublure.errors import InputError
+from doublure.support.objects import Place
 
 _LARGEST_JSON = 100_000_000
 _PART = ".part"
@@ -140,7 +141,9 @@ def _fill(file: BinaryIO, size: int) -> None:
     os.fsync(file.fileno())
 
 
-def check_output(out: Path, *reads: Path | None, replaces: Form | None = None, forced: bool | None = None) -> None:
+def check_output(
+    out: Path, *reads: str | Path | None, replaces: Form | None = None, forced: bool | None = None
+) -> None:
     """Refuse to write where something would be lost; the one rule for every ``-o``.
 
     ==============================================  ==================================================================
@@ -168,7 +171,7 @@ def check_output(out: Path, *reads: Path | None, replaces: Form | None = None, f
     if not os.path.lexists(out) or out.is_dir():
         return
     for given in reads:
-        if given is not None and out.exists() and given.exists() and out.samefile(given):
+        if given is not None and out.exists() and Path(given).exists() and out.samefile(given):
             raise InputError("is read, and would be written over", field=out, remedy=_ANOTHER)
     if not out.is_file():
         raise InputError("is no regular file, and is not replaced", field=out, remedy=_ANOTHER)
@@ -311,7 +314,7 @@ def holds_anything(path: Path) -> bool:
     return path.exists() and (not path.is_dir() or any(path.iterdir()))
 
 
-def read_json(path: Path, what: str, shape: type = dict) -> Any:
+def read_json(path: Place, what: str, shape: type = dict) -> Any:
     """Read a JSON object, or a list.
 
     Args:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import RunFolderError
+from doublure.support.objects import Place
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -103,7 +104,7 @@ def all_finite(state: Mapping[str, Array | Tensor]) -> bool:
     )
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: Place) -> str:
     """Return a file's SHA-256.
 
     Raises:
@@ -118,7 +119,7 @@ def sha256_of(path: Path) -> str:
         raise damaged_file(path) from None
 
 
-def damaged_file(path: Path) -> RunFolderError:
+def damaged_file(path: Place) -> RunFolderError:
     """Return the refusal of a run's file that is not whole."""
     named = f"{path.parent.name}/{path.name}"  # the end of a long path would be cut off
     return RunFolderError("is missing or damaged", field=named, remedy="fit again, or go on with --resume")

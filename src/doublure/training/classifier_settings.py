@@ -53,7 +53,7 @@ class LabellerSettings(MethodSettings):
         flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width) + 2.0 * self.view_images * drawn
         flops += 2.0 * self.view_images * seen * side + _OF_DIRECTIONS * side**3
         flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
-        numbers = seen * (self.view_images + self.view_width) + 4 * side**2 + matrices
+        numbers = seen * (self.view_images + self.view_width) + 2 * side**2 + matrices
         return flops, 2 * records * self.view_width + _BYTES * numbers
 
 

@@ -102,6 +102,9 @@ class PlainCriticTrainer:
         """T."""
         return self._steps
 
+    def skip(self, steps: int) -> None:
+        """Do nothing: no step is drawn again where nothing is claimed."""
+
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Return the gradient of the lot's mean loss, flat ``(P,)``."""
         # Nothing is paid for; authorise lets a user stop the run, and records the step in the ledger.

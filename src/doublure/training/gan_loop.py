@@ -29,6 +29,8 @@ from doublure.training.job import Job
 
 _WARMUP = 10.0
 _PAST = 0.9
+_STEPS = "steps"
+"""Name in a checkpoint of the number of critic steps that it stands for."""
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Numbers of critic steps for one generator step that :class:`CriticPace` may take."""
@@ -47,6 +49,9 @@ class CriticTrainer(Protocol):
     @property
     def steps(self) -> int:
         """T."""
+
+    def skip(self, steps: int) -> None:
+        """Go on after the steps that a checkpoint stands for; those that were drawn since are told again."""
 
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Return the gradient of the critic's mean loss, flat ``(P,)``."""
@@ -106,6 +111,10 @@ class Adversaries:
         settings: With defaults resolved.
         start: The generator to begin with; None: an untrained one.
         anchor: A further term of the generator's loss, from public or released numbers only.
+
+    Attributes:
+        iterations: Steps of the generator.
+        restored: Critic steps that the restored checkpoint stands for.
     """
 
     def __init__(
@@ -137,6 +146,7 @@ class Adversaries:
             self.generator.parameters(), settings.generator_lr, betas=settings.betas
         )
         self.iterations = 0
+        self.restored = 0
 
     # -- what the teacher calls ----------------------------------------------------------------------------------
 
@@ -215,6 +225,7 @@ class Adversaries:
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
+        self.restored = int(tensors[_STEPS][0]) if _STEPS in tensors else 0  # earlier versions kept no step
         self.pace.restore(tensors["pace"])
         self._slow_down()
 
@@ -238,6 +249,7 @@ class Adversaries:
 def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adversaries: Adversaries) -> nn.Module:
     """Alternate critic and generator until the teacher has no steps left; return the averaged generator."""
     every = settings.checkpoint_every
+    teacher.skip(adversaries.restored)
     kept = teacher.taken
     job.progress.stage("train", teacher.steps)
     job.progress.at(teacher.taken)
@@ -251,11 +263,15 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
         job.progress.at(teacher.taken)
         if teacher.taken - kept >= every:
             kept = teacher.taken
-            job.checkpoints.save(kept, adversaries.state())
+            job.checkpoints.save(kept, _state(adversaries, teacher))
             # JSON knows no NaN and no infinity.
             job.log({"step": kept, "generator_loss": round(loss, 6) if math.isfinite(loss) else None})
-    job.checkpoints.save(teacher.taken, adversaries.state())
+    job.checkpoints.save(teacher.taken, _state(adversaries, teacher))
     return adversaries.average
+
+
+def _state(adversaries: Adversaries, teacher: CriticTrainer) -> dict[str, Tensor]:
+    return adversaries.state() | {_STEPS: torch.tensor([teacher.taken])}
 
 
 @contextlib.contextmanager
@@ -267,7 +283,7 @@ def _kept_if_it_fails(job: Job, teacher: CriticTrainer, adversaries: Adversaries
     try:
         yield
     except Exception as error:
-        state = adversaries.state()
+        state = _state(adversaries, teacher)
         if (isinstance(error, Interrupted) or not isinstance(error, DoublureError)) and all_finite(state):
             with contextlib.suppress(Exception):  # the error that ended the run is raised below
                 job.checkpoints.save(teacher.taken, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -78,6 +79,15 @@ def classes_of(schema: Schema) -> int:
     """Return the number of labels, as far as it is public; 0 without labels."""
     label = ImageSchema.of(schema).label
     return 0 if label is None else len(label.domain) or _GUESSED_CLASSES
+
+
+def label_counts(schema: Schema) -> list[float]:
+    """Return the images of each label by its declared shares; even ones where none are, of one label at least."""
+    units, label = schema.public_units, ImageSchema.of(schema).label
+    if label is not None and isinstance(label.shares, Mapping):
+        return [share * units for share in label.shares.values()]
+    classes = max(1, classes_of(schema))
+    return [units / classes] * classes
 
 
 def require_condition(schema: Schema) -> None:

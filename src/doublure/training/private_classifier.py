@@ -254,9 +254,10 @@ def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """
     rows, numbers = centred.shape
     among_rows = rows < numbers
-    products = (centred @ centred.T if among_rows else centred.T @ centred) / rows
+    products = centred @ centred.T if among_rows else centred.T @ centred
+    products /= rows  # in place, as the decomposition is: a copy could be hundreds of megabytes
     size = len(products)
-    largest = scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1])
+    largest = scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1], overwrite_a=True)
     values, vectors = map(torch.from_numpy, largest)
     values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
     if among_rows:

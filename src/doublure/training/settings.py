@@ -118,19 +118,9 @@ class MethodSettings(Model):
             raise SettingError("is no setting that can be changed when sampling", field=name, remedy=remedy)
         return self.read({**dict(self), **changed})
 
-    def checkpoint_interval(self, step: int, steps: int) -> int:
-        """Return how many noisy steps are authorised together from this one on; a crash can lose as many.
-
-        Args:
-            step: Counted from 1.
-            steps: T.
-        """
-        del step
-        return self.checkpoint_every or steps
-
     @property
     def checkpoint_every(self) -> int | None:
-        """Noisy steps between two checkpoints, the most that a crash can lose; None: all steps."""
+        """Steps between two checkpoints; None: all steps."""
         return None
 
     @property

@@ -138,7 +138,7 @@ def test_the_range_is_the_schemas(schema, labels):
         schema.to_yaml().replace("1]}", "1], range: [0, 1]}").replace("1], on", "1], range: [0, 1], on")
     )
     found = open_images({"x": tenths, "y": labels}).load(scaled).content.images[:, 0, 0, 0]
-    assert np.array_equal(found, np.rint(255 * np.clip(tenths[:, 0, 0, 0], 0, 1)).astype(np.uint8))
+    assert np.array_equal(found, np.rint(65_535 * np.clip(tenths[:, 0, 0, 0], 0, 1)).astype(np.uint16))
     tenths[4] = np.nan
     assert "1 holds numbers that are not finite (the first is number 5)" in refusal({"x": tenths, "y": labels}, scaled)
 

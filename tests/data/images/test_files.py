@@ -16,7 +16,7 @@ from PIL import Image
 
 from doublure.data.images import open_images
 from doublure.data.images.files import class_of, folder_name
-from doublure.errors import DataError, FaultyRecords
+from doublure.errors import DataError, DataWarning, FaultyRecords
 from doublure.schema import Schema
 
 
@@ -91,7 +91,7 @@ def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, 
     said = refusal(folder, schema)
     assert "folders that are no class of the schema: 1" in said
     assert "secret" not in said
-    (folder / "cat" / "list.txt").write_text("x")
+    (folder / "cat" / "list.bin").write_text("x")
     assert "files or folders that are no PNG, JPEG, WebP, BMP or TIFF by their endings: 1" in refusal(folder, schema)
     (folder / "loose.png").write_bytes(b"x")
     assert "beside the folders" in refusal(folder, schema)
@@ -256,10 +256,10 @@ def test_a_fault_is_named_where_nobody_else_looks(folder, schema, pictures):
     with pytest.raises(FaultyRecords) as caught:
         open_images(folder).check(schema)
     assert [fault.name for fault in caught.value.faults] == ["a secret class"]
-    (folder / "cat" / "list.txt").write_text("x")
+    (folder / "cat" / "list.bin").write_text("x")
     with pytest.raises(FaultyRecords) as caught:
         open_images(folder).check(schema)
-    assert [fault.name for fault in caught.value.faults] == ["cat/list.txt"]
+    assert [fault.name for fault in caught.value.faults] == ["cat/list.bin"]
     assert "list" not in str(caught.value)
 
 
@@ -376,3 +376,14 @@ def test_the_way_to_labels_is_the_containers_own(tmp_path, schema, pictures):
     with pytest.raises(DataError) as caught:
         open_images(tmp_path).check(schema)
     assert "a folder for each class" in caught.value.remedy
+
+
+def test_texts_beside_the_pictures_are_skipped_with_a_word(folder, schema, pixels):
+    (folder / "notes.txt").write_text("scanned in May")
+    (folder / "cat" / "README.MD").write_text("cats")
+    for misfit in ("refuse", "coerce"):
+        own = Schema.parse(schema.to_yaml() + f"\nmisfit: {misfit}\n")
+        with pytest.warns(DataWarning, match="2 files are no picture but a text by its ending, and skipped"):
+            assert len(open_images(folder).load(own).content) == len(pixels)
+    (folder / "notes.docx").write_text("x")
+    assert "files beside the folders of its classes" in refusal(folder, schema)

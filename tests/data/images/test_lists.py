@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -119,3 +120,37 @@ def test_pictures_and_labels_that_do_not_fit_are_named_as_the_table_has_them(tmp
     with pytest.raises(FaultyRecords) as caught:
         open_images(table).load(schema)
     assert [(fault.number, fault.name) for fault in caught.value.faults] == [(1, "11.png"), (2, "10.png")]
+
+
+def test_findings_in_columns_of_their_own_are_the_label(tmp_path, pixels, rows):
+    """Not their product: combinations that matter are listed, and the others are joined."""
+    names, _ = rows
+    text = (
+        "doublure: 1\nkind: images\nunits: 12\nimages: {shape: [6, 5, 1]}\n"
+        "label: {attributes: [Edema, Effusion], values: ['0 0', '1 0', rest], other: rest}\n"
+    )
+    marks = [(place % 2, place % 3 == 0) for place in range(12)]
+    lines = [
+        f"{name},{int(edema)}.0,{str(effusion).lower()},x" for name, (edema, effusion) in zip(names, marks, strict=True)
+    ]
+    (tmp_path / "faces.csv").write_text("\n".join(["file,Edema,Effusion,Note", *lines]) + "\n")
+    wanted = [{(0, False): "0 0", (1, False): "1 0"}.get(each, "rest") for each in marks]
+    assert open_images(tmp_path / "faces.csv").load(Schema.parse(text)).frame["label"].astype(str).tolist() == wanted
+    frame = pd.read_csv(tmp_path / "faces.csv")
+    contents = [(tmp_path / "faces" / name).read_bytes() for name in names]
+    frame.drop(columns="file").assign(image=contents).to_parquet(tmp_path / "faces.parquet")
+    found = open_images(tmp_path / "faces.parquet").load(Schema.parse(text)).frame["label"]
+    assert found.astype(str).tolist() == wanted
+    strange = Schema.parse(text.replace("Edema", "Fracture"))
+    for path in ("faces.csv", "faces.parquet"):
+        with pytest.raises(DataError, match="Fracture"):
+            open_images(tmp_path / path).load(strange)
+
+
+def test_a_finding_that_is_neither_is_no_label(tmp_path, rows):
+    names, _ = rows
+    text = "doublure: 1\nkind: images\nunits: 12\nimages: {shape: [6, 5, 1]}\n"
+    text += "label: {attributes: [Edema], values: [0, 1]}\n"
+    written(tmp_path / "faces.csv", names, [0, 1, -1, *[1] * 9], "file,Edema")
+    with pytest.raises(DataError, match="some images have none"):
+        open_images(tmp_path / "faces.csv").load(Schema.parse(text))

@@ -114,7 +114,7 @@ def test_other_endings_are_refused(tmp_path, schema, artificial, name, n):
 
 def test_images_hold_together(pixels):
     with pytest.raises(InputError):
-        Images(images=pixels.astype(float))
+        Images(images=pixels.astype(str))
     with pytest.raises(InputError):
         Images(images=pixels, labels=pd.Series([1]))
     unlabelled = Schema.parse("doublure: 1\nkind: images\nunits: 9\nimages: {shape: [6, 5, 1]}")

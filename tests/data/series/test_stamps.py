@@ -127,3 +127,21 @@ def test_a_stamped_release_is_verified(tmp_path: Path) -> None:
     moments = pd.to_datetime(found["when"], format="%d.%m.%Y %H:%M")
     assert (moments.dt.day_of_week == found["weekday"]).all()
     assert set(found["flat"]) <= {"Y", "N"}
+
+
+def test_days_that_begin_at_six_are_read_and_stamped_so(tmp_path: Path) -> None:
+    own = schema(", begins: 6h")
+    moments = pd.date_range("2024-05-01 06:00", periods=8, freq="6h")
+    data = pd.DataFrame({"meter": 1, "when": moments, "flat": True, "kWh": np.arange(8.0)})
+    found = open_data(data, own.kind).load(own).content
+    assert found.values[:, :, 0].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert found.attributes["weekday"].astype(str).tolist() == ["2", "3"]
+    assert "1;0;1;06.03.2024 06:00;2;Y;0.0" in written(tmp_path, ", begins: 6h").read_text().splitlines()
+    unlike = open_data(data, own.kind).load(schema()).content
+    assert np.isnan(unlike.values[0, 0, 0])  # at midnight, the first day lacks a reading
+    assert "begins" not in schema().to_yaml()
+
+
+def test_begins_needs_a_time() -> None:
+    with pytest.raises(SchemaError, match="begins needs a time"):
+        Schema.parse("doublure: 1\nkind: series\nseries: {length: 4, begins: 6h}\nchannels: {a: {type: real}}\n")

@@ -18,7 +18,14 @@ from typing_extensions import override
 
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import ATTRIBUTE_NAMES, LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
+from doublure.data.images.sources import (
+    ATTRIBUTE_NAMES,
+    LABEL_NAMES,
+    PIXEL_NAMES,
+    ImageSource,
+    joined_marks,
+    other_length,
+)
 from doublure.data.npz import DAMAGED, Header, array, blocks, headers, in_memory, refuse_fields, refuse_objects
 from doublure.data.splits import beside, labels_among, named, only, several
 from doublure.errors import DataError, printable
@@ -152,7 +159,7 @@ class _NamedSource(_ArraySource):
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
         found = self._array(self._labels_name())
-        return _joined(found[:, self._asked]) if self._asked else found.reshape(-1)
+        return joined_marks(found[:, self._asked].tolist()) if self._asked else found.reshape(-1)
 
     @override
     def ids(self, name: str) -> Any:
@@ -167,13 +174,6 @@ class _NamedSource(_ArraySource):
             if found in self._names():
                 return found
         raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or fix the schema")
-
-
-def _joined(marks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return rows of marks ``(N, attributes)`` as a text each, such as ``1 0``; None where one is neither 1 nor 0."""
-    column = np.empty(len(marks), dtype=object)
-    column[:] = [" ".join(str(int(mark)) for mark in row) if set(row) <= {0, 1} else None for row in marks.tolist()]
-    return column
 
 
 # -- in memory -------------------------------------------------------------------------------------------------------

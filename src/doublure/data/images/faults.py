@@ -13,10 +13,11 @@ MOVING = "have several frames"
 SIZE = "have another size than the schema's shape"
 SMALL = "have less than the schema's crop"
 COLOURS = "have other colours than the schema's shape: grey, a palette, transparency or 16 bits"
-DEEP = "have numbers of 32 bits, of which nothing says which is black"
+DEPTH = "have 8 bits, and the schema's range has 16"
+DEEP = "have numbers of 32 bits or colours of 16, of which nothing says which is black"
 NOT_FINITE = "hold numbers that are not finite"
 LABEL_MISFIT = "has a label that the schema does not list, or none"
-_FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
+_FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS, DEPTH})
 
 
 class Faults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from typing_extensions import override
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema, joined_marks
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.arrow_text import coded_in, listed, readable
-from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 from doublure.schema.schema import Schema
@@ -24,6 +25,8 @@ from doublure.schema.schema import Schema
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 KINDS = "PNG, JPEG, WebP, BMP or TIFF"
 _IGNORED = frozenset({"thumbs.db", "desktop.ini"})
+_TEXTS = frozenset({".txt", ".md", ".json", ".xml", ".html", ".pdf", ".log", ".yml", ".yaml"})
+"""Endings of files about pictures. Tables of names are none of them: they may hold the labels."""
 _ROWS = 256
 _BYTES = "bytes"
 
@@ -34,10 +37,11 @@ _BYTES = "bytes"
 class FolderSource(ImageSource):
     """A folder with one folder of pictures a class, or with the pictures themselves where there are no labels.
 
-    Every file is a record, whatever it holds and however it is called, but for hidden files and those of ``_IGNORED``:
-    which files are records is told by each one's own name. With ``misfit: refuse`` files that are no pictures by their
-    endings, and folders in places where none is meant, are refused before any is read. With ``coerce`` each file is
-    read by itself: its label is the folder right below this one, if it lies in one.
+    Every file is a record, whatever it holds and however it is called, but for hidden files, those of ``_IGNORED`` and
+    texts such as ``notes.txt``, which a warning counts: which files are records is told by each one's own name. With
+    ``misfit: refuse`` files that are no pictures by their endings, and folders in places where none is meant, are
+    refused before any is read. With ``coerce`` each file is read by itself: its label is the folder right below this
+    one, if it lies in one.
 
     Records are taken in the order of their classes' and their own names.
     """
@@ -49,10 +53,11 @@ class FolderSource(ImageSource):
         try:
             inside = sorted(entry for entry in path.iterdir() if not _hidden(entry))
             self._classes = [entry for entry in inside if entry.is_dir()]
-            groups = [_files_in(folder) for folder in self._classes]
+            groups, texts = _apart([_files_in(folder) for folder in self._classes])
         except OSError:
             raise DataError("cannot be read", field=path, remedy="check the folder's permissions") from None
-        self._loose = [entry for entry in inside if not entry.is_dir()]
+        (self._loose,), beside = _apart([[entry for entry in inside if not entry.is_dir()]])
+        self._texts = texts + beside
         self._files = [*self._loose, *(file for group in groups for file in group)]
         self._sizes = [len(group) for group in groups]
         self._path = path
@@ -98,6 +103,10 @@ class FolderSource(ImageSource):
     def check(self, schema: Schema) -> None:
         if image_schema(schema).misfit == "refuse":
             self.check_form()
+        if self._texts:
+            said = "1 file is" if self._texts == 1 else f"{self._texts} files are"
+            skipped = f"{printable(self.name)}: {said} no picture but a text by its ending, and skipped"
+            warnings.warn(skipped, DataWarning, stacklevel=2)
         super().check(schema)
 
     @override
@@ -150,6 +159,12 @@ def _files_in(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if not _hidden(Path(name))]
         found += [Path(place, name) for name in files if not _hidden(Path(name))]
     return sorted(found)
+
+
+def _apart(groups: list[list[Path]]) -> tuple[list[list[Path]], int]:
+    """Return groups of files without texts, and the number of texts."""
+    kept = [[file for file in group if file.suffix.lower() not in _TEXTS] for group in groups]
+    return kept, sum(map(len, groups)) - sum(map(len, kept))
 
 
 def _hidden(path: Path) -> bool:
@@ -224,7 +239,7 @@ class ParquetSource(ImageSource):
             raise self._unreadable() from None
         self._columns, self._coded = [str(name) for name in schema.names], coded_in(schema)
         self._pixels_name = self._find(schema)
-        self._labels = _candidates(self._columns, LABEL_NAMES)
+        self._labels, self._asked = _candidates(self._columns, LABEL_NAMES), tuple[str, ...]()
         super().__init__(path.name, rows, labelled=bool(self._labels))
 
     def _find(self, schema: Any) -> str:
@@ -238,7 +253,12 @@ class ParquetSource(ImageSource):
     @override
     def check_more(self, schema: ImageSchema) -> None:
         if schema.label is not None:
-            labels_among(self._labels, self.name)
+            self._asked = schema.label.attributes
+            missing = next((name for name in self._asked if name not in self._columns), None)
+            if missing is not None:
+                raise DataError("is not a column of the data", field=missing, remedy="fix the schema or the file")
+            if not self._asked:
+                labels_among(self._labels, self.name)
         if schema.unit.id is not None and schema.unit.id not in self._columns:
             remedy = "fix the schema or the file"
             raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
@@ -254,8 +274,19 @@ class ParquetSource(ImageSource):
             if rows:
                 yield np.stack(rows)
 
+    @property
+    @override
+    def attributes(self) -> bool:
+        return True
+
+    @override
+    def has_labels(self, schema: ImageSchema) -> bool:
+        return self.labelled or bool(schema.label and schema.label.attributes)
+
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
+        if self._asked:
+            return joined_marks(zip(*(self._column_of(name) for name in self._asked), strict=True))
         return self._column_of(labels_among(self._labels, self.name))
 
     @override

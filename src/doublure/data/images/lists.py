@@ -19,7 +19,7 @@ from typing_extensions import override
 from doublure.data.images.files import ENDINGS, KINDS, content_of
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, ImageSource
+from doublure.data.images.sources import LABEL_NAMES, ImageSource, joined_marks
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.containers.registry import CSV, find_container
 from doublure.data.tables.csv_files import refused
@@ -58,13 +58,22 @@ class ListSource(ImageSource):
             remedy = "name the column of file names file, filename, path or image"
             raise DataError("has no column of file names", field=path.name, remedy=remedy)
         self._names = [str(name) for name in self._column_of(only(plain, path.name))]
-        self._labels = self._labels_among_columns()
+        self._labels, self._asked = self._labels_among_columns(), tuple[str, ...]()
         self._files, self._faults = _found(path, self._names)
         super().__init__(path.name, len(self._names), labelled=bool(self._labels))
 
     def _labels_among_columns(self) -> Sequence[str]:
         found = named(self._columns, LABEL_NAMES, None, before=False)
         return found.get("") or [name for each in found.values() for name in each]
+
+    @property
+    @override
+    def attributes(self) -> bool:
+        return True
+
+    @override
+    def has_labels(self, schema: ImageSchema) -> bool:
+        return self.labelled or bool(schema.label and schema.label.attributes)
 
     @override
     def check_more(self, schema: ImageSchema) -> None:
@@ -85,7 +94,8 @@ class ListSource(ImageSource):
                 faults=self._faults,
             )
         if schema.label is not None:
-            self._table.check_names([labels_among(self._labels, self.name)])
+            self._asked = schema.label.attributes
+            self._table.check_names(self._asked or [labels_among(self._labels, self.name)])
         if schema.unit.id is not None:
             self._table.check_names([schema.unit.id])
 
@@ -102,6 +112,8 @@ class ListSource(ImageSource):
 
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
+        if self._asked:
+            return joined_marks(zip(*(self._column_of(name) for name in self._asked), strict=True))
         given = self._column_of(labels_among(self._labels, self.name))
         given[given == ""] = None
         return given

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from doublure.data.images import arrays, files, lists
@@ -17,8 +16,12 @@ from doublure.data.images.records import Images
 from doublure.data.images.sources import ImageSource
 from doublure.data.splits import split_off
 from doublure.errors import DataError
+from doublure.support.objects import find_path
 
 Source: TypeAlias = "str | os.PathLike[str] | Images | Mapping[str, Any]"
+
+
+_IN_A_STORE = ("is no path, and pictures are read from a disk alone", "copy them to a disk")
 
 
 def open_images(source: Source) -> ImageSource:
@@ -39,7 +42,7 @@ def open_images(source: Source) -> ImageSource:
     if not isinstance(source, (str, os.PathLike)):
         remedy = "give a file, a folder, or arrays named images and labels"
         raise DataError("is neither a path nor arrays", field="data", remedy=remedy)
-    path, split = split_off(Path(source))
+    path, split = split_off(find_path(source, *_IN_A_STORE))
     if not path.exists():
         raise DataError("there is no such file or folder", field=path, remedy="give the path of the images")
     if path.is_file() and path.stat().st_size == 0:

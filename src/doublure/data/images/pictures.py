@@ -9,9 +9,15 @@ has several frames                     refused                             its f
 is smaller than the schema's crop      refused                             refused
 has another size, once it is cropped   refused                             stretched to the schema's, antialiased
 is grey for colour, or the reverse     refused                             converted
-has a palette, transparency, 16 bits   refused                             converted; what is transparent turns white
+has a palette, transparency            refused                             converted; what is transparent turns white
+has 16 bits where the range has 8      refused                             converted: 65,535 is full intensity
+has 8 bits where the range has 16      refused                             converted: 255 is full intensity
+has colours of 16 bits                 refused                             converted to 8 bits if the range is all 16
 has numbers of 32 bits                 refused                             refused: nothing says which is black
 =====================================  ==================================  ===========================================
+
+Numbers of a picture that is taken as it is count by the schema's range, as those of arrays do. Pictures hold no real or
+signed numbers: where the range has such, 255 or 65,535 in a picture is full intensity.
 
 A camera's orientation mark is always followed. No rule looks at more than one picture. A set with one picture that is
 refused is refused as a whole, with counts and the rule (:mod:`doublure.data.images.faults`), never a file's name; with
@@ -26,8 +32,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure.data.images.faults import COLOURS, DEEP, HUGE, MOVING, NOT_FINITE, SIZE, SMALL, UNREADABLE, Faults
-from doublure.data.images.records import Pixels
+from doublure.data.images.faults import (
+    COLOURS,
+    DEEP,
+    DEPTH,
+    HUGE,
+    MOVING,
+    NOT_FINITE,
+    SIZE,
+    SMALL,
+    UNREADABLE,
+    Faults,
+)
+from doublure.data.images.records import LEVELS, Pixels, as_bytes
 from doublure.schema.images import Pictures, Shape
 
 if TYPE_CHECKING:
@@ -43,6 +60,7 @@ _MODES = {1: "L", 3: "RGB"}
 _PNG, _DEPTH = b"\x89PNG\r\n\x1a\n", 24  # where the bits of a sample stand
 _PNG_END = b"IEND\xaeB`\x82"
 _BITS_PER_SAMPLE, _BYTE = 258, 8  # a tag of TIFF
+_LUMINANCE = (0.299, 0.587, 0.114)
 
 
 class Reader:
@@ -59,7 +77,9 @@ class Reader:
         self._crop = rule.crop
         self._range = rule.ends
         self._height, self._width, self._channels = shape
-        self.blank: Pixels = np.zeros(shape, dtype=np.uint8)
+        self.blank: Pixels = np.zeros(shape, dtype=np.uint16 if rule.deep else np.uint8)
+        self._full = int(np.iinfo(self.blank.dtype).max)
+        self._bits = {"uint8": _BYTE, "uint16": 2 * _BYTE}.get(rule.stored)
 
     # -- encoded pictures ----------------------------------------------------------------------------------------
 
@@ -90,32 +110,50 @@ class Reader:
             return self._refused(MOVING, number)
         if picture.mode == "F" or (picture.mode == "I" and picture.format == "TIFF"):
             return self._refused(DEEP, number)
-        if deep or picture.mode != _MODES[self._channels] or "transparency" in picture.info:
+        grey = picture.mode.startswith("I")  # 16 bits of grey
+        bits = 2 * _BYTE if deep or grey else _BYTE
+        if self._channels == 1 and grey and bits == self._bits and "transparency" not in picture.info:
+            numbers = np.asarray(ImageOps.exif_transpose(picture), dtype=np.float64)[..., None]
+            return self._fitted(self._levels(numbers, *self._range), number)
+        mode = _MODES[self._channels]
+        other = picture.mode != mode or "transparency" in picture.info
+        cut = deep and not grey  # of colours of 16 bits Pillow reads the upper eight
+        if other or cut or bits != (self._bits or _BYTE):
             if not self._resize:
-                return self._refused(COLOURS, number)
-            picture = _converted(picture, _MODES[self._channels])
-        picture = ImageOps.exif_transpose(picture)
-        return self._fitted(picture, number)
+                return self._refused(COLOURS if other or bits > _BYTE else DEPTH, number)
+            if cut and self._range not in ((0, 255), (0, 65_535)):
+                return self._refused(DEEP, number)
+            picture = _converted(picture, mode)
+            return self._fitted(self._whole(_as_array(ImageOps.exif_transpose(picture))), number)
+        pixels = _as_array(ImageOps.exif_transpose(picture))
+        by_range = self._bits is not None and self._range != (0, 255)
+        return self._fitted(self._levels(pixels, *self._range) if by_range else self._whole(pixels), number)
 
-    def _fitted(self, picture: Image.Image, number: int) -> Pixels:
-        from PIL import Image
+    def _whole(self, pixels: Pixels) -> Pixels:
+        """Return 8 bits of full intensity in the depth that images are held in."""
+        return pixels * np.uint16(LEVELS) if self._full > np.iinfo(np.uint8).max else pixels
 
+    def _levels(self, numbers: np.ndarray[Any, Any], lower: float, upper: float) -> Pixels:
+        shares = (np.clip(numbers, lower, upper) - lower) / (upper - lower)
+        return np.asarray(np.rint(self._full * shares), dtype=self.blank.dtype)
+
+    def _fitted(self, pixels: Pixels, number: int) -> Pixels:
         if self._crop is not None:
             height, width = self._crop
-            if picture.height < height or picture.width < width:
+            if pixels.shape[0] < height or pixels.shape[1] < width:
                 return self._refused(SMALL, number)
-            left, top = (picture.width - width) // 2, (picture.height - height) // 2
-            picture = picture.crop((left, top, left + width, top + height))
-        if picture.size != (self._width, self._height):
+            top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
+            pixels = pixels[top : top + height, left : left + width]
+        if pixels.shape[:2] != (self._height, self._width):
             if not self._resize:
                 return self._refused(SIZE, number)
-            picture = picture.resize((self._width, self._height), Image.Resampling.BILINEAR)
-        return np.asarray(picture, dtype=np.uint8).reshape(self.blank.shape)
+            pixels = _resized(pixels, (self._width, self._height))
+        return pixels.reshape(self.blank.shape)
 
     # -- arrays --------------------------------------------------------------------------------------------------
 
     def convert(self, block: np.ndarray[Any, Any], first: int) -> Pixels:
-        """Return a block of an array, ``(B, h, w, c)``, as ``(B, H, W, C)`` uint8.
+        """Return a block of an array, ``(B, h, w, c)``, as pixels ``(B, H, W, C)``.
 
         Args:
             block: Numbers; the schema's range says which stand for black and full intensity, and those outside it
@@ -125,30 +163,23 @@ class Reader:
         pixels = self._scaled(block, first)
         if pixels.shape[1:] == self.blank.shape and self._crop is None:
             return pixels
-        from PIL import Image
-
         rows = []
         for place, each in enumerate(pixels):
-            picture = Image.fromarray(each[:, :, 0] if each.shape[2] == 1 else each)
-            mode = _MODES[self._channels]
-            if picture.mode != mode:
-                if not self._resize:
-                    rows.append(self._refused(COLOURS, first + place))
-                    continue
-                picture = _converted(picture, mode)
-            rows.append(self._fitted(picture, first + place))
-        return np.stack(rows) if rows else np.zeros((0, *self.blank.shape), dtype=np.uint8)
+            if each.shape[2] != self._channels and not self._resize:
+                rows.append(self._refused(COLOURS, first + place))
+            else:
+                rows.append(self._fitted(_recoloured(each, self._channels), first + place))
+        return np.stack(rows) if rows else np.zeros((0, *self.blank.shape), dtype=self.blank.dtype)
 
     def _scaled(self, block: np.ndarray[Any, Any], first: int) -> Pixels:
         lower, upper = self._range
-        if block.dtype == np.uint8 and (lower, upper) == (0, 255):
+        if block.dtype == self.blank.dtype and (lower, upper) == (0, self._full):
             return block
         numbers = block.astype(np.float64)
         for row in np.flatnonzero(~np.isfinite(numbers).all(axis=(1, 2, 3))):
             self.faults.note(NOT_FINITE, first + int(row))
             numbers[row] = lower
-        shares = (np.clip(numbers, lower, upper) - lower) / (upper - lower)
-        return np.asarray(np.rint(255 * shares), dtype=np.uint8)
+        return self._levels(numbers, lower, upper)
 
     def _refused(self, fault: str, number: int) -> Pixels:
         self.faults.note(fault, number)
@@ -163,12 +194,47 @@ def _is_deep(content: bytes, picture: Image.Image) -> bool:
     return content.startswith(_PNG) and content[_DEPTH : _DEPTH + 1] == b"\x10"
 
 
+def _as_array(picture: Image.Image) -> Pixels:
+    """Return a picture of 8 bits as ``(h, w, c)``."""
+    pixels = np.asarray(picture, dtype=np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _recoloured(pixels: Pixels, channels: int) -> Pixels:
+    """Return pixels ``(h, w, c)`` with so many channels; grey is the colours' luminance (ITU-R 601-2)."""
+    if pixels.shape[2] == channels:
+        return pixels
+    if channels > 1:
+        return np.repeat(pixels, channels, axis=2)
+    if pixels.dtype == np.uint8:
+        from PIL import Image
+
+        return _as_array(Image.fromarray(pixels).convert("L"))
+    grey: Pixels = np.rint(pixels @ np.array(_LUMINANCE)).astype(pixels.dtype)[..., None]
+    return grey
+
+
+def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Return pixels ``(h, w, c)`` stretched to a width and a height, antialiased."""
+    from PIL import Image
+
+    if pixels.dtype == np.uint8:
+        picture = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        return _as_array(picture.resize(size, Image.Resampling.BILINEAR))
+    planes = [  # of 16 bits Pillow resizes real numbers
+        Image.fromarray(pixels[:, :, place].astype(np.float32)).resize(size, Image.Resampling.BILINEAR)
+        for place in range(pixels.shape[2])
+    ]
+    numbers = np.stack([np.asarray(plane) for plane in planes], axis=2)
+    found: Pixels = np.rint(numbers).clip(0, np.iinfo(pixels.dtype).max).astype(pixels.dtype)
+    return found
+
+
 def _converted(picture: Image.Image, mode: str) -> Image.Image:
     from PIL import Image
 
     if picture.mode.startswith("I"):  # 16 bits of grey
-        grey = np.clip(np.asarray(picture, dtype=np.float64) / 257, 0, 255)
-        picture = Image.fromarray(np.rint(grey).astype(np.uint8))
+        picture = Image.fromarray(as_bytes(np.asarray(picture).clip(0, 65_535).astype(np.uint16)))
     elif picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         seen = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("RGB")

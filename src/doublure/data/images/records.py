@@ -11,11 +11,14 @@ import pandas as pd
 
 from doublure.data.records import Loaded
 from doublure.errors import DataError
-from doublure.schema.images import LABEL
+from doublure.schema.images import LABEL, Pictures
 from doublure.support.row_files import Chosen, RowFile
 
-Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
-"""``(N, H, W, C)`` uint8, channels last: 1 grey, 3 red, green, blue."""
+Pixels: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+"""``(N, H, W, C)`` uint8 or uint16, channels last: 1 grey, 3 colours. 0 is black, the largest number full intensity."""
+
+LEVELS = 65_535 // 255
+"""Levels of 16 bits to one of 8 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,7 +26,8 @@ class Images:
     """Images and the label of each.
 
     Attributes:
-        images: ``(N, H, W, C)`` uint8.
+        images: ``(N, H, W, C)``: uint8, or uint16 where the schema's range has more levels, from black to the type's
+            largest number; as ``sample`` hands them out, numbers of the schema's range and type.
         labels: ``(N,)`` categorical of the schema's values; None where the schema has no label.
     """
 
@@ -31,8 +35,9 @@ class Images:
     labels: pd.Series[Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.images.dtype != np.uint8 or self.images.ndim != 4:
-            raise DataError("must be (N, height, width, channels) uint8", field="images", remedy="convert the array")
+        if self.images.dtype.kind not in "uif" or self.images.ndim != 4:
+            remedy = "convert the array"
+            raise DataError("must be numbers (N, height, width, channels)", field="images", remedy=remedy)
         if self.labels is not None and len(self.labels) != len(self.images):
             raise DataError("has another length than the images", field="labels", remedy="give each image one label")
 
@@ -43,6 +48,17 @@ class Images:
         """Return some of the images."""
         labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
         return Images(images=self.images[rows], labels=labels)
+
+    @property
+    def in_bytes(self) -> Images:
+        """The same images in 256 levels, in which measures and attacks compare them."""
+        if self.images.dtype == np.uint8:
+            return self
+        return Images(images=as_bytes(self.images), labels=self.labels)
+
+    def of_range(self, rule: Pictures) -> Images:
+        """Return the images in numbers of the schema's range and type."""
+        return Images(images=in_range(self.images, rule), labels=self.labels)
 
     @staticmethod
     def joined(parts: Sequence[Images]) -> Images:
@@ -57,12 +73,38 @@ class Images:
         return f"Images({len(self)} of {height}x{width}x{channels})"
 
 
+def as_bytes(pixels: Pixels) -> Pixels:
+    """Return pixels in 256 levels."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    return ((pixels.astype(np.uint32) + LEVELS // 2) // LEVELS).astype(np.uint8)
+
+
+def intensities(pixels: Pixels) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return pixels as shares of full intensity."""
+    return pixels / float(np.iinfo(pixels.dtype).max)
+
+
+def in_range(pixels: Pixels, rule: Pictures) -> np.ndarray[Any, Any]:
+    """Return pixels as numbers of a schema's range and type.
+
+    Example:
+        >>> in_range(np.array([0, 65_535], dtype=np.uint16), Pictures(range=(0.0, 4095.0))).tolist()
+        [0, 4095]
+    """
+    (lower, upper), stored = rule.ends, np.dtype(rule.stored)
+    if stored == pixels.dtype and (lower, upper) == (0, np.iinfo(pixels.dtype).max):
+        return pixels
+    numbers = lower + pixels.astype(np.float64) * ((upper - lower) / np.iinfo(pixels.dtype).max)
+    return np.rint(numbers).astype(stored) if stored.kind in "ui" else numbers.astype(stored)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImagesOnDisk:
     """Private images that are held one lot at a time.
 
     Attributes:
-        pixels: ``(N, H, W, C)`` uint8.
+        pixels: ``(N, H, W, C)`` uint8 or uint16.
         labels: As those of :class:`Images`.
     """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doublure.data.images.records import Images, Pixels
+from doublure.data.images.records import Images, Pixels, as_bytes
 from doublure.errors import printable
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
@@ -92,10 +92,11 @@ def contact_sheet(rows: Sequence[tuple[str, Pixels]], title: str) -> Image.Image
 
 
 def picture_of(pixels: Pixels) -> Image.Image:
-    """Return one image ``(H, W, C)`` as Pillow holds it."""
+    """Return one image ``(H, W, C)`` to be looked at: 8 bits, from black to full intensity."""
     from PIL import Image
 
-    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    shown = as_bytes(pixels)
+    return Image.fromarray(shown[:, :, 0] if shown.shape[2] == 1 else shown)
 
 
 def png(picture: Image.Image, about: dict[str, str] | None = None) -> bytes:

@@ -1,15 +1,15 @@
 """Image sources: containers opened by their headers, and images read under a schema.
 
 The two passes never mix: a container is opened by its headers and names alone (before anything is reserved), and
-:meth:`ImageSource.load` reads the images. It returns ``(N, H, W, C)`` uint8 and a label of the schema's list, for at
-most ``max_records`` images of each unit.
+:meth:`ImageSource.load` reads the images. It returns :data:`~doublure.data.images.records.Pixels` and a label of the
+schema's list, for at most ``max_records`` images of each unit.
 """
 
 from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
 ATTRIBUTE_NAMES = "names"
 """The array of the attributes' names, where labels are ``(N, attributes)``."""
-_BYTES = np.dtype(np.uint8)
 _RANGE = "images.range"
 
 
@@ -46,7 +45,7 @@ class ImageSource(ABC):
         name: The container's name, for errors.
         count: How many images it has. Private.
         shape: Their common shape ``(H, W, C)``, where the container says it.
-        stored: The type of their numbers; pictures have bytes.
+        stored: The type of their numbers; None for pictures, each of which says its own.
         labelled: Whether it has labels.
         to_label: What would give it labels, where it has none.
     """
@@ -59,7 +58,7 @@ class ImageSource(ABC):
         count: int,
         *,
         shape: tuple[int, int, int] | None = None,
-        stored: np.dtype[Any] = _BYTES,
+        stored: np.dtype[Any] | None = None,
         labelled: bool,
     ) -> None:
         self.name = name
@@ -71,6 +70,8 @@ class ImageSource(ABC):
     @property
     def usual_range(self) -> tuple[int, int]:
         """The numbers that usually stand for black and full intensity in arrays of this type."""
+        if self.stored is None:
+            return 0, 255
         if self.stored.kind in "bf":
             return 0, 1
         deep = self.stored.kind == "u" and self.stored.itemsize == 2
@@ -80,7 +81,7 @@ class ImageSource(ABC):
 
     @abstractmethod
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
+        """Yield the images in order, ``(B, H, W, C)``, a block at a time."""
 
     @property
     def attributes(self) -> bool:
@@ -132,7 +133,7 @@ class ImageSource(ABC):
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if schema.label is not None and schema.label.attributes and not self.attributes:
-            remedy = f"give arrays with their {ATTRIBUTE_NAMES} beside the labels, or take them out of the schema"
+            remedy = f"give a table with a column for each, or arrays with their {ATTRIBUTE_NAMES} beside the labels"
             raise DataError("are named in the schema, and not in the data", field="label.attributes", remedy=remedy)
         self._refuse_other_numbers(schema.images)
         crop = schema.images.crop
@@ -147,6 +148,8 @@ class ImageSource(ABC):
 
     def _refuse_other_numbers(self, rule: Pictures) -> None:
         """Refuse numbers that cannot be what the schema takes them for, by their type alone."""
+        if self.stored is None:
+            return
         usual, ends = self.usual_range, rule.ends
         if rule.range is None and usual != ends:
             found = f"is not declared, and {printable(self.name)} holds numbers of type {self.stored}"
@@ -195,7 +198,7 @@ class ImageSource(ABC):
         """Return all images, and which of them the schema's rule takes."""
         reader = Reader(schema.images, schema.shape)
         try:
-            pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
+            pixels = np.empty((self.count, *schema.shape), dtype=reader.blank.dtype)
         except MemoryError:
             remedy = "give a part of it, or check that the file is whole"
             raise DataError(
@@ -209,7 +212,8 @@ class ImageSource(ABC):
 
     def _pixels_on_disk(self, schema: ImageSchema, room: Path) -> tuple[RowFile, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Write all images down, and return which of them the schema's rule takes."""
-        reader, pixels = Reader(schema.images, schema.shape), RowFile.within(room, schema.shape, np.uint8)
+        reader = Reader(schema.images, schema.shape)
+        pixels = RowFile.within(room, schema.shape, reader.blank.dtype.type)
         for block in self._all_blocks(reader):
             pixels.add(block)
         return pixels, self._taken(reader, schema)
@@ -264,6 +268,22 @@ class ImageSource(ABC):
     def damaged(self) -> DataError:
         """Return the refusal of a container that does not hold what its header says."""
         return damaged(self.name)
+
+
+_MARKS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+
+
+def joined_marks(rows: Iterable[Sequence[object]]) -> np.ndarray[Any, Any]:
+    """Return each row of marks as a text, such as ``1 0``; None where one is neither 1 nor 0, true nor false.
+
+    Example:
+        >>> joined_marks([(1, 0), ("1.0", "True"), (1, -1)]).tolist()
+        ['1 0', '1 1', None]
+    """
+    read = [[_MARKS.get(str(mark).strip().lower()) for mark in row] for row in rows]
+    column = np.empty(len(read), dtype=object)
+    column[:] = [None if None in row else " ".join(map(str, row)) for row in read]
+    return column
 
 
 def _ends_of(stored: np.dtype[Any]) -> tuple[int, int]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from doublure.data import npz
 from doublure.data.images.files import folder_name
-from doublure.data.images.records import Images, Pixels
+from doublure.data.images.records import Images, Pixels, in_range
 from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
 from doublure.errors import SettingError
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import ImageSchema, Pictures
 from doublure.support import files
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 FORMATS = (".npz", ".png")
 
@@ -24,9 +27,10 @@ def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: i
     """Write images to ``path`` as they come; its ending chooses the form.
 
     ==========  ======================================================================================================
-    ``.npz``    ``images`` ``(n, H, W, C)`` uint8, ``labels`` ``(n,)``, and each text of ``about``
-    ``.png``    a contact sheet, one class after another
-    no ending   a folder of PNG files, one folder a class
+    ``.npz``    ``images`` ``(n, H, W, C)`` of the schema's range and type, ``labels`` ``(n,)``, and each text of
+                ``about``
+    ``.png``    a contact sheet, one class after another, from black to full intensity
+    no ending   a folder of PNG files, one folder a class: 8 bits, or 16 of grey, of the schema's range
     ==========  ======================================================================================================
 
     Args:
@@ -50,7 +54,7 @@ def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: i
         sheet = png(sheet_of(Images.joined(list(chunks)), schema, about), dict(about))
         files.write_atomic(path, lambda file: file.write(sheet))
     else:
-        _write_folder(chunks, path, about)
+        _write_folder(chunks, path, schema, about)
     return n
 
 
@@ -84,21 +88,23 @@ def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> A
 def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n: int, about: Mapping[str, str]) -> None:
     labels: list[pd.Series[Any]] = []
 
-    def blocks() -> Iterator[Pixels]:
+    def blocks() -> Iterator[np.ndarray[Any, Any]]:
         for chunk in chunks:
-            yield chunk.images
+            yield in_range(chunk.images, schema.images)
             labels.extend([] if chunk.labels is None else [chunk.labels])
 
     def beside() -> dict[str, Any]:
         return ({} if not labels else {"labels": npz.plain(pd.concat(labels, ignore_index=True))}) | dict(about)
 
-    npz.write(file, "images", npz.Header(shape=(n, *schema.shape), dtype=np.dtype(np.uint8)), blocks(), beside)
+    npz.write(
+        file, "images", npz.Header(shape=(n, *schema.shape), dtype=np.dtype(schema.images.stored)), blocks(), beside
+    )
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------
 
 
-def _write_folder(chunks: Iterable[Images], path: Path, about: Mapping[str, str]) -> None:
+def _write_folder(chunks: Iterable[Images], path: Path, schema: ImageSchema, about: Mapping[str, str]) -> None:
     number = 0
     with files.staged_folder(path) as whole:
         for chunk in chunks:
@@ -106,4 +112,14 @@ def _write_folder(chunks: Iterable[Images], path: Path, about: Mapping[str, str]
                 number += 1
                 folder = whole if chunk.labels is None else whole / folder_name(chunk.labels.iloc[place])
                 folder.mkdir(exist_ok=True)
-                (folder / f"{number:08d}.png").write_bytes(png(picture_of(pixels), dict(about)))
+                (folder / f"{number:08d}.png").write_bytes(png(_filed(pixels, schema.images), dict(about)))
+
+
+def _filed(pixels: Pixels, rule: Pictures) -> Image.Image:
+    """Return one image as its file holds it: in the range's numbers where PNG has them, else from black to white."""
+    from PIL import Image
+
+    if rule.stored == "uint8" or (rule.stored == "uint16" and pixels.shape[2] == 1):
+        numbers = in_range(pixels, rule)
+        return Image.fromarray(numbers[:, :, 0] if numbers.shape[2] == 1 else numbers)
+    return picture_of(pixels)

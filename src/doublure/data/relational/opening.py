@@ -19,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,9 +28,11 @@ from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
+from doublure.data.tables.rules import checked
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
 from doublure.support.mixing import Marks
+from doublure.support.objects import ObjectPath, Place, find_place
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -108,7 +109,8 @@ class RelatedSource:
         if not frames:
             frames.append(_canonical(pd.DataFrame(columns=list(wanted), dtype=object), wanted, schema))
             labels.append(pd.Series(dtype=object))
-        return cells.concatenate(frames, list(wanted)), pd.concat(labels, ignore_index=True)
+        rows = checked(cells.concatenate(frames, list(wanted)), schema.table(name))
+        return rows, pd.concat(labels, ignore_index=True)
 
 
 def open_related(source: Given, written: Written | None = None) -> RelatedSource:
@@ -126,14 +128,14 @@ def open_related(source: Given, written: Written | None = None) -> RelatedSource
         source = source.handed_out()
     if isinstance(source, Mapping):
         return RelatedSource("tables", {str(name): _open(table, str(name), written) for name, table in source.items()})
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, ObjectPath)):
         remedy = "give a folder, or a mapping of DataFrames"
         raise DataError("is neither a folder nor a mapping of tables", field="data", remedy=remedy)
-    folder = Path(source)
+    folder = find_place(source)
     if not folder.is_dir():
         raise DataError("is no folder", field=folder, remedy="give the folder that holds one file a table")
     found: dict[str, TableSource] = {}
-    for path in sorted(folder.iterdir()):
+    for path in _inside(folder):
         name = table_name(path)
         if name is None:
             continue
@@ -149,7 +151,14 @@ def _open(table: Any, name: str, written: Written | None) -> TableSource:
     return open_table(table, None if written is None else written.of_table(name))
 
 
-def table_name(path: Path) -> str | None:
+def _inside(folder: Place) -> list[Place]:
+    """Return what lies in a folder, in the order of names."""
+    if isinstance(folder, ObjectPath):
+        return [path for name, path in folder.inside().items() if "/" not in name]
+    return [*sorted(folder.iterdir())]
+
+
+def table_name(path: Place) -> str | None:
     """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
     known = path.is_file() and not path.name.startswith(".") and find_container(path) is not None
     return (bare_name(path) or None) if known else None
@@ -163,12 +172,14 @@ def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: Relation
 
 @contextmanager
 def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
-    """Name a column that is refused by its table, too: several tables may have one of that name."""
+    """Name columns that are refused by their table, too: several tables may have some of these names."""
     try:
         yield
     except DataError as error:
-        if error.field in [printable(own) for own in schema.tables[name].columns]:
-            error.field = printable(f"{name}.{error.field}")
+        known = [printable(own) for own in schema.tables[name].columns]
+        refused = [error.field] if error.field in known else str(error.field).split(", ")
+        if all(own in known for own in refused):
+            error.field = ", ".join(printable(f"{name}.{own}") for own in refused)
         raise
 
 

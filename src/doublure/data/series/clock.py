@@ -17,9 +17,6 @@ from doublure.schema.series import FromTime, Windows
 Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
-MONDAY = 4 * 86_400
-"""1970-01-05, 00:00, from which windows are counted."""
-
 _DAY = 86_400
 _LAST = int(np.datetime64("9999-12-31T09:59:59", "s").astype(np.int64))  # in every zone, a moment of year 9999 in UTC
 
@@ -39,10 +36,11 @@ class Places:
     beside: Flags
 
 
-def places_of(moments: Whole, length: int, seconds: int) -> Places:
-    """Return where moments fall in windows of ``length`` steps of ``seconds``."""
+def places_of(moments: Whole, windows: Windows, length: int) -> Places:
+    """Return where moments fall in windows of ``length`` steps."""
+    seconds, origin = windows.seconds or 1, windows.origin
     window = length * seconds
-    start = (moments - MONDAY) // window * window + MONDAY
+    start = (moments - origin) // window * window + origin
     within = moments - start
     return Places(start=start, step=within // seconds, beside=within % seconds != 0)
 
@@ -121,5 +119,5 @@ def clock_texts(windows: Windows, length: int) -> list[str] | None:
     seconds = windows.seconds
     if windows.time is None or seconds is None or seconds * length != _DAY:
         return None
-    moments = seconds * np.arange(length)
+    moments = (windows.origin + seconds * np.arange(length)) % _DAY
     return [f"{at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}" for at in moments]

@@ -113,7 +113,7 @@ def calendar_shares(schema: SeriesSchema, name: str) -> Floats:
     column, duration = schema.attributes[name], schema.length * (schema.series.seconds or 1)
     count = max(1, _CYCLE // duration)
     places = np.arange(min(count, _MOST_WINDOWS)) * count // min(count, _MOST_WINDOWS)
-    found = clock.derived(clock.MONDAY + places * duration, column.from_time or "hour")
+    found = clock.derived(schema.series.origin + places * duration, column.from_time or "hour")
     place = {label(value): code for code, value in enumerate(column.domain)}
     rest = -1 if column.fallback is None else place[label(column.fallback)]
     codes = np.array([place.get(label(value), rest) for value in found.tolist()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -17,6 +16,7 @@ from doublure.data.splits import split_off
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema.written import Written
+from doublure.support.objects import ObjectPath, find_place
 
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Series | Mapping[str, Any]"
 
@@ -40,9 +40,12 @@ def open_series(source: Source, written: Written | None = None) -> SeriesSource:
         return MappingSource("series", arrays | {str(name): cells for name, cells in source.attributes.items()})
     if isinstance(source, Mapping):
         return MappingSource("arrays", {str(name): values for name, values in source.items()})
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, ObjectPath)):
         return RowSource(open_table(source, written))
-    path, split = split_off(Path(source))
+    place = find_place(source)
+    if isinstance(place, ObjectPath):
+        return RowSource(open_table(place, written))
+    path, split = split_off(place)
     if path.suffix.lower() != ".npz":
         return RowSource(open_table(source, written))
     if not path.is_file():

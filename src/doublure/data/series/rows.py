@@ -269,7 +269,7 @@ class _Timed(_Form):
         moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
         if windows.stamp == "end":
             moments = moments - seconds
-        places = clock.places_of(moments, schema.length, seconds)
+        places = clock.places_of(moments, windows, schema.length)
         if windows.irregular == "refuse" == schema.misfit and places.beside.any():
             remedy = "declare irregular: mean, sum or last, or fix series.step; times that follow no step go as rows "
             remedy += "of a table, kind: relational"

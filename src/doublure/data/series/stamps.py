@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from doublure.data.series.clock import MONDAY, Whole, derived
+from doublure.data.series.clock import Whole, derived
 from doublure.errors import SchemaError
 from doublure.schema.scalars import label
 from doublure.schema.series import SERIES, STEP, SeriesSchema
@@ -74,7 +74,8 @@ def _windows(schema: SeriesSchema) -> Whole:
     if day is None:
         raise SchemaError("is not declared", field="series.stamped_from", remedy="declare a day, such as 2024-01-01")
     start = int(np.datetime64(day, "s").astype(np.int64))
-    begin = -(-(start - MONDAY) // length) * length + MONDAY
+    origin = schema.series.origin
+    begin = -(-(start - origin) // length) * length + origin
     return begin + length * np.arange(min(_MOST_WINDOWS, max(1, _YEAR // length)), dtype=np.int64)
 
 

@@ -12,8 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, nullcontext, suppress
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +22,7 @@ from doublure.data.tables.header import header_names
 from doublure.data.tables.utf_16 import MARKS, in_utf_8
 from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.written import Written
+from doublure.support.objects import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ class CsvHeader(NamedTuple):
     above: int = 0
 
 
-def read_header(path: Path, written: Written | None = None) -> CsvHeader:
+def read_header(path: Place, written: Written | None = None) -> CsvHeader:
     """Return what a file's header says.
 
     A delimiter that is not given is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
@@ -96,7 +96,7 @@ def read_header(path: Path, written: Written | None = None) -> CsvHeader:
     )
 
 
-def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
+def header_form(path: Place, header: CsvHeader) -> dict[str, str]:
     """Return what a header tells of how its file is written, by the keys of a schema, as far as it is not the usual."""
     try:
         with opened(path) as file:
@@ -112,7 +112,7 @@ def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
     return found | ({"quoting": "text"} if all(name[:1] == name[-1:] == b'"' for name in names) else {})
 
 
-def declared_header(path: Path, written: Written) -> CsvHeader:
+def declared_header(path: Place, written: Written) -> CsvHeader:
     """Return the header of a file that begins with a record: the schema's columns, in its order.
 
     Args:
@@ -137,7 +137,7 @@ def declared_header(path: Path, written: Written) -> CsvHeader:
     return CsvHeader(names, mark if marked else above, dialect, written.skip_rows)
 
 
-def _first_record(path: Path, encoding: str | None, *, multiline: bool, skip: int = 0) -> tuple[str, int]:
+def _first_record(path: Place, encoding: str | None, *, multiline: bool, skip: int = 0) -> tuple[str, int]:
     """Return the first record below some lines as text, and the bytes of both with the line end."""
     try:
         with opened(path) as file:
@@ -179,7 +179,7 @@ def _end_of_record(start: bytes, place: int) -> int:
 
 
 def read_batches(
-    path: Path,
+    path: Place,
     header: CsvHeader,
     wanted: list[str],
     chunk_rows: int,
@@ -266,7 +266,7 @@ def _table(content: bytes, dialect: Dialect, numbers: list[str], types: Mapping[
         return None
 
 
-def unread_in(path: Path, header: CsvHeader) -> list[Unread]:
+def unread_in(path: Place, header: CsvHeader) -> list[Unread]:
     """Return the records that cannot be read. Private.
 
     Raises:
@@ -280,7 +280,7 @@ def unread_in(path: Path, header: CsvHeader) -> list[Unread]:
         raise _unreadable(path) from None
 
 
-def spans_lines(path: Path, header: CsvHeader) -> bool:
+def spans_lines(path: Place, header: CsvHeader) -> bool:
     """Whether a name or, among the first records, a quoted cell holds a line end: for the eyes of the owner alone.
 
     Args:
@@ -323,21 +323,21 @@ def refused(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Place) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, decompressed by its ending; UTF-16 that begins with its mark comes as UTF-8."""
     codec = _utf_16(path)
     with _decompressed(path) as file:
         yield file if codec is None else in_utf_8(file, codec)
 
 
-def _utf_16(path: Path) -> str | None:
+def _utf_16(path: Place) -> str | None:
     """Return the codec of a file that begins with the mark of UTF-16: of its form, no record."""
     with _decompressed(path) as file:
         return MARKS.get(file.read(2))
 
 
 @contextmanager
-def guarded(path: Path, form: str) -> Iterator[None]:
+def guarded(path: Place, form: str) -> Iterator[None]:
     """Refuse a damaged file in one line.
 
     Raises:
@@ -350,12 +350,12 @@ def guarded(path: Path, form: str) -> Iterator[None]:
 
 
 @contextmanager
-def _decompressed(path: Path) -> Iterator[IO[bytes]]:
+def _decompressed(path: Place) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".zip":
         import zipfile
 
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as raw, zipfile.ZipFile(raw) as archive:
             members = [info for info in archive.infolist() if not info.filename.endswith("/")]
             if len(members) != 1:
                 remedy = "leave one CSV file in it, or unpack it"
@@ -363,7 +363,7 @@ def _decompressed(path: Path) -> Iterator[IO[bytes]]:
             with archive.open(members[0]) as file:
                 yield file
     else:
-        with _opener(suffix)(path) as file:
+        with path.open("rb") as raw, _opener(suffix)(raw) as file:
             yield file
 
 
@@ -375,8 +375,8 @@ def _opener(suffix: str) -> Any:
     if suffix == ".zst":
         import pyarrow as pa
 
-        return lambda path: pa.input_stream(str(path), compression="zstd")
-    return {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(suffix, lambda path: path.open("rb"))
+        return lambda raw: pa.input_stream(raw, compression="zstd")
+    return {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(suffix, nullcontext)
 
 
 def _damage() -> tuple[type[Exception], ...]:
@@ -397,13 +397,13 @@ def _damage() -> tuple[type[Exception], ...]:
     )
 
 
-def _unreadable(path: Path, form: str = "CSV") -> DataError:
+def _unreadable(path: Place, form: str = "CSV") -> DataError:
     return DataError(
         f"cannot be read as {form}", field=path.name, remedy="check that the file is whole and not encrypted"
     )
 
 
-def _misencoded(path: Path, encoding: str | None) -> DataError:
+def _misencoded(path: Place, encoding: str | None) -> DataError:
     if encoding is not None:
         return DataError(f"is not {encoding} text", field=path.name, remedy="correct the schema's encoding")
     return DataError("is not UTF-8 text", field=path.name, remedy=f"{_REMEDIES[MISENCODED]}, or export it as UTF-8")

@@ -14,6 +14,7 @@ from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError, Fault, FaultyRecords, printable
 from doublure.schema.scalars import Misfit
+from doublure.support.objects import ObjectPath, Place
 
 PATTERN = frozenset("*?[")
 _REMEDY = "give files of one form with one header"
@@ -68,7 +69,7 @@ class FilesSource(TableSource):
         return any(file.spans_lines() for file in self._files)
 
 
-def files_of(given: Path) -> list[Path] | None:
+def files_of(given: Place) -> list[Place] | None:
     """Return the files of a folder or a pattern, by name; None where it is neither.
 
     Of a folder its files and those of folders in it, hidden ones and those that begin with ``_`` left out, as engines
@@ -77,9 +78,12 @@ def files_of(given: Path) -> list[Path] | None:
     Raises:
         DataError: There is none, or they are of two forms.
     """
-    if given.is_dir():
+    found: list[Place]
+    if isinstance(given, ObjectPath) and (matched := given.matching()) is not None:
+        found = [*matched]
+    elif given.is_dir():
         found = _inside(given)
-    elif PATTERN & set(str(given)) and not given.exists():
+    elif isinstance(given, Path) and PATTERN & set(str(given)) and not given.exists():
         plain = list(takewhile(lambda part: not PATTERN & set(part), given.parts))
         pattern = "/".join(given.parts[len(plain) :])
         found = [path for path in Path(*plain).glob(pattern) if path.is_file()]
@@ -89,13 +93,14 @@ def files_of(given: Path) -> list[Path] | None:
         raise DataError("holds no file", field=given, remedy="give a folder or a pattern of Parquet or CSV files")
     if len(by_form := _by_form(found)) > 1:
         *others, usual = by_form
-        odd, among = (printable(min(paths).name) for paths in (others[0], usual))
+        odd = printable(min(others[0], key=lambda path: path.parts).name)
+        among = printable(min(usual, key=lambda path: path.parts).name)
         remedy = f"{_REMEDY}; move others out, or give a pattern such as {printable(given.name)}/*{usual[0].suffix}"
         raise DataError(f"has files of several forms, {odd} beside {among}", field=given, remedy=remedy)
-    return sorted(found)
+    return sorted(found, key=lambda path: path.parts)
 
 
-def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], TableSource]) -> TableSource:
+def open_files(given: Place, found: Sequence[Place], open_file: Callable[[Place], TableSource]) -> TableSource:
     """Look at the header of each file; no record is read.
 
     Raises:
@@ -104,27 +109,31 @@ def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], T
     return FilesSource(given.name, [open_file(path) for path in found])
 
 
-def holds_tables(folder: Path) -> bool:
+def holds_tables(folder: Place) -> bool:
     """Whether a folder looks like a table in parts, from the names of its files alone."""
     forms = {_form(path) for path in _inside(folder)}
     return len(forms) == 1 and all(find_container(path) for path in _inside(folder))
 
 
-def _inside(folder: Path) -> list[Path]:
+def _inside(folder: Place) -> list[Place]:
     """Return the files of a folder and of folders in it, without those that engines and editors keep there."""
-    inside = (path for path in folder.rglob("*") if path.is_file())
-    return [path for path in inside if not any(part[0] in "._" for part in path.relative_to(folder).parts)]
+    found: Mapping[str, Place]
+    if isinstance(folder, ObjectPath):
+        found = folder.inside()
+    else:
+        found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return [path for name, path in found.items() if not any(part[0] in "._" for part in name.split("/") if part)]
 
 
-def _by_form(paths: Sequence[Path]) -> list[list[Path]]:
+def _by_form(paths: Sequence[Place]) -> list[list[Place]]:
     """Return files by their form, that of most files last."""
-    found: dict[str, list[Path]] = {}
+    found: dict[str, list[Place]] = {}
     for path in paths:
         found.setdefault(_form(path), []).append(path)
     return sorted(found.values(), key=len)
 
 
-def _form(path: Path) -> str:
+def _form(path: Place) -> str:
     """Return the form of a file by its ending: of CSV, each ending is one."""
     found = find_container(path)
     return path.suffix.lower() if found is None else found.form_of(path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -26,11 +25,13 @@ from doublure.data.tables.dtypes import dtypes_of_arrow, dtypes_of_frame
 from doublure.data.tables.header import header_names
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
+from doublure.data.tables.source import FileSource
 from doublure.data.tables.source import Table as Table
 from doublure.data.tables.source import TableSource as TableSource
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written
+from doublure.support.objects import ObjectPath, Place, find_place, for_arrow
 
 CHUNK_ROWS = 200_000
 _BUFFER = 1_000_000
@@ -58,14 +59,14 @@ class _FrameSource(TableSource):
 
 
 class _ParquetSource(TableSource):
-    def __init__(self, path: Path, written: Written | None = None, groups: Sequence[int] | None = None) -> None:
+    def __init__(self, path: Place, written: Written | None = None, groups: Sequence[int] | None = None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self._path = path
         self._written, self._groups = written, groups
         try:
-            with pq.ParquetFile(path) as file:
+            with for_arrow(path) as given, pq.ParquetFile(given) as file:
                 stored = file.schema_arrow
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
@@ -82,7 +83,7 @@ class _ParquetSource(TableSource):
         import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self._path) as file:
+            with for_arrow(self._path) as given, pq.ParquetFile(given) as file:
                 footer = file.metadata
                 rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
         except (pa.ArrowException, OSError, ValueError):
@@ -106,8 +107,11 @@ class _ParquetSource(TableSource):
 
         stored = [self._stored[name] for name in columns]
         try:
-            # Without buffers for whole row groups, which may be as large as the file.
-            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=self._coded) as file:
+            with (
+                for_arrow(self._path) as given,
+                # Without buffers for whole row groups, which may be as large as the file.
+                pq.ParquetFile(given, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=self._coded) as file,
+            ):
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=self._groups, columns=stored):
                     yield {
                         name: readable(batch.column(batch.schema.get_field_index(own)))
@@ -121,8 +125,8 @@ class _ParquetSource(TableSource):
         return DataError("cannot be read as Parquet", field=self._path.name, remedy=remedy)
 
 
-class _CsvSource(TableSource):
-    def __init__(self, path: Path, written: Written | None) -> None:
+class _CsvSource(FileSource):
+    def __init__(self, path: Place, written: Written | None) -> None:
         self._path = path
         if written is None or written.header:
             self._header = csv_files.read_header(path, written)
@@ -130,10 +134,6 @@ class _CsvSource(TableSource):
             self._header = csv_files.declared_header(path, written)
         super().__init__(path.name, self._header.names)
         self.text_form = csv_files.header_form(path, self._header)
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
 
     @override
     def unread(self) -> list[tuple[str, Unread]]:
@@ -151,13 +151,15 @@ class _CsvSource(TableSource):
         return csv_files.read_batches(self._path, self._header, list(columns), CHUNK_ROWS, plain, refuse=refuse)
 
 
-def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any, written: Written | None = None) -> TableSource:
+def open_table(
+    source: str | os.PathLike[str] | ObjectPath | pd.DataFrame | Any, written: Written | None = None
+) -> TableSource:
     """Look at a table's container and header; no record is read.
 
     Args:
         source: A path to a file that :mod:`doublure.data.tables.containers.registry` names, with ``#sheet`` behind a
-            workbook of several; a folder or a pattern of files of one form; a DataFrame; or any object with
-            ``__arrow_c_stream__``.
+            workbook of several; a folder or a pattern of files of one form; the address of either in a store that
+            :mod:`doublure.support.objects` names; a DataFrame; or any object with ``__arrow_c_stream__``.
         written: How its text is to be read, if not as usual.
 
     Raises:
@@ -172,16 +174,18 @@ def _opened(source: Any, written: Written | None) -> TableSource:
         return _FrameSource(source, written)
     if hasattr(source, PROTOCOL):
         return StreamSource(source, written)
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, ObjectPath)):
         remedy = "give a file, a DataFrame, or any stream of Arrow"
         raise DataError("is neither a path nor a DataFrame", field="data", remedy=remedy)
-    path = Path(source)
+    path = find_place(source)
     if (files := files_of(path)) is not None:
         return open_files(path, files, partial(_open_file, written=written))
     return _open_file(path, written)
 
 
-def _open_file(path: Path, written: Written | None) -> TableSource:
+def _open_file(path: Place, written: Written | None) -> TableSource:
+    if isinstance(path, ObjectPath):
+        return _open_object(path, written)
     file, part = split_off(path)
     container = find_container(file)
     if not file.is_file() or (part is not None and container is not None and not container.sheets):
@@ -193,7 +197,21 @@ def _open_file(path: Path, written: Written | None) -> TableSource:
     return (_OPENERS.get(container) or container.opener(file.name))(path, written)
 
 
-_OPENERS: Mapping[TableContainer, Callable[[Path, Written | None], TableSource]] = {
+def _open_object(path: ObjectPath, written: Written | None) -> TableSource:
+    """Look at an object in a store, at the version that all later reads must find."""
+    container = find_container(path)
+    if container is None:
+        raise unknown(path)
+    if not container.streamed:
+        remedy = "copy it to a disk, or write it as Parquet or CSV"
+        raise DataError(f"is a file of {container.name}, which is read from a disk alone", field=path, remedy=remedy)
+    pinned = path.pinned()
+    if pinned.stat().st_size == 0:
+        raise DataError("is empty", field=path.name, remedy="give the table that the schema describes")
+    return (_OPENERS.get(container) or container.opener(path.name))(pinned, written)
+
+
+_OPENERS: Mapping[TableContainer, Callable[[Any, Written | None], TableSource]] = {
     CSV: _CsvSource,
     PARQUET: _ParquetSource,
 }

@@ -33,7 +33,7 @@ class RewrittenSource(TableSource):
         super().__init__(source.name, source.columns)
         self.unnamed, self.read_whole = source.unnamed, source.read_whole
         self._source = source
-        self.dtypes, self.text_form = source.dtypes, source.text_form
+        self.dtypes, self.text_form, self.labelled = source.dtypes, source.text_form, source.labelled
         self._written = written
         self._rules: dict[str, CellSpelling] = {}
         for name in source.columns:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import html
 import json
+import re
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
 from typing_extensions import override
 
 from doublure.errors import SettingError
-from doublure.support.extras import require_files
+from doublure.schema.columns import SECONDS
 
 if TYPE_CHECKING:
     from doublure.schema.columns import Column
 
 MOST_ROWS = 2**20
 """Rows of a sheet, its header among them: Excel's own limit."""
+_MADE_BY = "doublure"
+"""The key of the version that made a file."""
 _FIRST_DAY = datetime.datetime(1900, 3, 1)  # before it, Excel's calendar has a day that never was
 
 
@@ -34,6 +40,20 @@ class RowWriter(ABC):
     def __init__(self, file: IO[bytes], columns: Mapping[str, Column], metadata: Mapping[str, str]) -> None:
         self._file, self._columns, self._metadata = file, columns, metadata
 
+    @classmethod
+    def check(cls, columns: Mapping[str, Column]) -> None:
+        """Refuse columns that the form has no place for, before a row is drawn.
+
+        Raises:
+            SettingError: Naming one.
+        """
+        return
+
+    @classmethod
+    def has_moments(cls, column: Column) -> bool:
+        """Whether the form has days and moments, and all of a column's; else they are text, as in CSV."""
+        return True
+
     @abstractmethod
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame."""
@@ -41,6 +61,16 @@ class RowWriter(ABC):
     def close(self) -> None:
         """End the file."""
         return
+
+    @classmethod
+    def says(cls, path: Path, about: Mapping[str, str]) -> bool:
+        """Return whether a file tells of itself what its metadata were, and nothing else.
+
+        Args:
+            path: The file.
+            about: The metadata, without the version that made it, which it may tell.
+        """
+        return True
 
     def _days(self, name: str) -> bool:
         """Whether a column's moments are days."""
@@ -50,6 +80,11 @@ class RowWriter(ABC):
 
 class JsonLinesWriter(RowWriter):
     """An object a row: numbers and truths as such, all else as text, null for a missing cell."""
+
+    @classmethod
+    @override
+    def has_moments(cls, column: Column) -> bool:
+        return False
 
     @override
     def add(self, frame: pd.DataFrame) -> None:
@@ -93,6 +128,16 @@ class ArrowWriter(RowWriter):
         if self._writer is not None:
             self._writer.close()
 
+    @classmethod
+    @override
+    def says(cls, path: Path, about: Mapping[str, str]) -> bool:
+        import pyarrow as pa
+
+        with pa.memory_map(str(path)) as file:
+            found = pa.ipc.open_file(file).schema.metadata or {}
+        said = {key.decode(): value.decode() for key, value in found.items() if key != b"pandas"}
+        return about.items() <= said.items() and said.keys() <= {*about, _MADE_BY}
+
 
 class SheetWriter(RowWriter):
     """A sheet of Excel: days and moments as its dates, text as text that is never run."""
@@ -102,7 +147,7 @@ class SheetWriter(RowWriter):
 
         super().__init__(file, columns, metadata)
         self._book = xlsxwriter.Workbook(file, {"constant_memory": True})
-        about = "; ".join(f"{key}: {value}" for key, value in metadata.items())
+        about = _comment(metadata)
         self._book.set_properties({"comments": about, "created": datetime.datetime(2000, 1, 1)})  # as equal files are
         self._sheet = self._book.add_worksheet("data")
         self._form = {days: self._book.add_format({"num_format": form}) for days, form in _DATES.items()}
@@ -133,30 +178,33 @@ class SheetWriter(RowWriter):
         elif isinstance(plain, datetime.datetime) and plain >= _FIRST_DAY:
             self._sheet.write_datetime(self._rows, place, plain, self._form[days])
         else:
-            self._sheet.write_string(self._rows, place, str(plain.date()) if days else str(plain))
+            early = days and isinstance(plain, datetime.datetime)
+            self._sheet.write_string(self._rows, place, str(plain.date()) if early else str(plain))
 
     @override
     def close(self) -> None:
         self._book.close()
 
+    @classmethod
+    @override
+    def has_moments(cls, column: Column) -> bool:
+        each = 1.0 if column.clock is None else SECONDS[column.clock]
+        return column.ends is None or column.ends[0] * each >= _FIRST_DAY.replace(tzinfo=datetime.UTC).timestamp()
+
+    @classmethod
+    @override
+    def says(cls, path: Path, about: Mapping[str, str]) -> bool:
+        with zipfile.ZipFile(path) as book:
+            found = re.findall(r"<dc:description>(.*?)</dc:description>", book.read(_PROPERTIES).decode(), re.DOTALL)
+        said = html.unescape("".join(found))
+        return re.fullmatch(rf"({_MADE_BY}: [\w.+-]+; )?{re.escape(_comment(about))}", said) is not None
+
+
+def _comment(metadata: Mapping[str, str]) -> str:
+    return "; ".join(f"{key}: {value}" for key, value in metadata.items())
+
+
+_PROPERTIES = "docProps/core.xml"
+
 
 _DATES = {True: "yyyy-mm-dd", False: "yyyy-mm-dd hh:mm:ss"}
-ROW_WRITERS: Mapping[str, type[RowWriter]] = {
-    ".jsonl": JsonLinesWriter,
-    ".ndjson": JsonLinesWriter,
-    ".feather": ArrowWriter,
-    ".arrow": ArrowWriter,
-    ".xlsx": SheetWriter,
-}
-AS_TEXT = (".csv", ".jsonl", ".ndjson", ".xlsx")
-"""The forms whose cells of a type of their own are written as text."""
-
-
-def check_library(ending: str, name: str) -> None:
-    """Refuse a form whose library is not installed.
-
-    Raises:
-        MissingExtra: It is not.
-    """
-    if ROW_WRITERS.get(ending) is SheetWriter:
-        require_files("xlsxwriter", name)

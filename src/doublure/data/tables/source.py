@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.records import Loaded, refuse_repeated
 from doublure.data.tables import cells
@@ -26,6 +27,8 @@ from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from doublure.schema import Schema
     from doublure.schema.columns import Column
     from doublure.schema.columns.dtypes import Dtype
@@ -59,6 +62,7 @@ class TableSource:
         unnamed: How many have none: these are not read.
         dtypes: Column -> how a typed container stores it; none of text.
         text_form: What the header of a CSV file tells of how it is written, by the schema's keys.
+        labelled: The file, where it describes its columns by labels and codes of missing cells.
     """
 
     read_whole: bool = False
@@ -70,6 +74,7 @@ class TableSource:
         self.unnamed = len(columns) - len(self.columns)
         self.dtypes: Mapping[str, Dtype] = {}
         self.text_form: Mapping[str, Any] = {}
+        self.labelled: Path | None = None
 
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
@@ -227,6 +232,14 @@ class TableSource:
                 for ids in named.values():
                     kept &= ids.notna().to_numpy()
                 yield cells.kept_of(frame, kept), {name: cells.kept_of(ids, kept) for name, ids in named.items()}
+
+
+class FileSource(TableSource):
+    """A file that one process reads."""
+
+    @override
+    def pieces(self) -> list[TableSource]:
+        return [self]
 
 
 def _slices(raw: Mapping[str, Raw], rows: int | None) -> Iterator[Mapping[str, Raw]]:

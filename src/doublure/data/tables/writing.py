@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
+from doublure.data.tables.containers.registry import find_container
+from doublure.data.tables.row_forms import AS_TEXT, PACKAGES, ROW_WRITERS, check_library
+from doublure.data.tables.row_writers import RowWriter
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
+from doublure.schema.columns.missing_kinds import cells_with_kinds, numbers_with_texts
 from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
@@ -75,7 +77,8 @@ def check_ending(path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         remedy = f"end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
-        raise SettingError("has no known ending", field=path.name, remedy=remedy)
+        what = "has no known ending" if find_container(path) is None else "is of a form that is read, and not written"
+        raise SettingError(what, field=path.name, remedy=remedy)
     check_library(path.suffix, path.name)
 
 
@@ -99,6 +102,8 @@ class TableRows:
         self._text = schema.cell_form
         if form == ".csv":
             _check_encoding(self._text)
+        if form in ROW_WRITERS:
+            ROW_WRITERS[form].check(schema.columns)
         self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
         self._file: BinaryIO | None = None
         self._writer: Any = None
@@ -143,12 +148,15 @@ class TableRows:
         typed = self._text.formed(frame, as_text=False)
         if self._form not in AS_TEXT:
             return typed
-        texts = {
-            name: as_text[name]
-            for name, cells in typed.items()
-            if not (pd.api.types.is_numeric_dtype(cells.dtype) or cells.dtype.kind == "M")
-        }
+        texts = {name: as_text[name] for name, cells in typed.items() if not self._typed(str(name), cells)}
         return typed.assign(**{str(name): cells for name, cells in texts.items()})
+
+    def _typed(self, name: str, cells: pd.Series[Any]) -> bool:
+        """Whether cells keep a type of their own in a form of text: numbers, truths, and moments that it has."""
+        if cells.dtype.kind != "M":
+            return pd.api.types.is_numeric_dtype(cells.dtype)
+        column = self._schema.columns.get(name)
+        return column is None or ROW_WRITERS[self._form].has_moments(column)
 
     def _states(self, name: str) -> int:
         column = self._schema.columns.get(name)
@@ -157,8 +165,10 @@ class TableRows:
     def _with_kinds(self, name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
         """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
         column = self._schema.columns[name]
+        if self._form in PACKAGES:
+            return cells_with_kinds(column, cells) if column.plain else cells
         if self._form != ".csv":
-            return numbers_with_codes(column, cells) if column.plain else cells
+            return column.typed_cells(cells, self._text.marks, coded=True)
         known = column.missing_texts
         texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
         return numbers_with_texts(column, cells, texts, self._text.marks)

@@ -12,12 +12,13 @@ from typing import Any
 from doublure.drafting.codebook import DataDescription, Entry
 from doublure.drafting.metadata.form import MetadataForm, line, listed, meaning
 from doublure.errors import InputError
-from doublure.schema.scalars import label
+from doublure.schema.scalars import LONGEST_MEANING, label
 
 _DATES = re.compile(r"(?:A|E|S|J)?DATE\d*|%t?d.*")
 _MOMENTS = re.compile(r"(?:DATETIME|YMDHMS).*|%t[cC].*")
 _SPELT = re.compile(r"%t([my]).*")
 _DECIMALS = re.compile(r"(?:F|COMMA|DOT|N)(\d+)(?:\.(\d+))?")
+_TAG = re.compile(r"\.[a-z]")
 _LABELLED = "only labelled codes are listed: add those without a label"
 
 
@@ -37,17 +38,31 @@ def read(path: Path, *, form: str, reader: str) -> DataDescription:
     for name in said.column_names:
         kind = str(said.original_variable_types.get(name, ""))
         stored = str(said.readstat_variable_types.get(name, "string"))
-        labels = {label(code): line(text) for code, text in said.variable_value_labels.get(name, {}).items()}
+        labels = {
+            _code(code, stored): line(text)[:LONGEST_MEANING]
+            for code, text in said.variable_value_labels.get(name, {}).items()
+        }
         gone = _missing(said.missing_ranges.get(name, []), labels)
-        gone += [label(code) for code in said.missing_user_values.get(name, []) if label(code) not in gone]
+        gone += [code for code in labels if _TAG.fullmatch(code)]
         facts, notes = _facts(
             kind, stored, [code for code in labels if code not in gone], said.variable_measure.get(name)
         )
-        if gone and facts:
-            facts["missing"] = gone
-        description = meaning(said.column_names_to_labels.get(name), labels)
+        facts |= {"missing": gone} if gone and facts else {}
+        known = {code: text for code, text in labels.items() if text}
+        facts |= {"value_labels": known} if known and facts else {}
+        description = meaning(said.column_names_to_labels.get(name))
         entries[name] = Entry(place=f"{path.name}, {name}", facts=facts, description=description, notes=notes)
     return DataDescription(name=path.name, form=f"the labels of {form}", entries=entries, inferred=True)
+
+
+def own_labels(path: Path) -> Mapping[str, Entry]:
+    """Return what a data file's own labels say of its columns, where they list codes or missing ones."""
+    form = next(each for each in (SPSS, STATA) if each.recognises(path))
+    return {
+        name: entry
+        for name, entry in form.read(path).entries.items()
+        if entry.facts.keys() & {"values", "missing", "value_labels"}
+    }
 
 
 def _metadata(path: Path, form: str, reader: str) -> Any:
@@ -64,6 +79,11 @@ def _metadata(path: Path, form: str, reader: str) -> Any:
         return getattr(pyreadstat, reader)(str(path), metadataonly=True, user_missing=True)[1]
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OSError, ValueError):
         raise InputError(f"is no file of {form}", field=path.name, remedy="save it again") from None
+
+
+def _code(code: object, stored: str) -> str:
+    """Return a code as cells have it: of numbers, a letter is one of Stata's missing ones."""
+    return f".{code}" if isinstance(code, str) and stored != "string" else label(code)
 
 
 def _missing(ranges: list[Mapping[str, Any]], labels: Mapping[str, str]) -> list[str]:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from doublure.data.images import Images
+from doublure.data.images.records import as_bytes
 from doublure.encode.numeric import Floats
 from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.support.devices import chosen_device
@@ -284,7 +285,8 @@ def to_tensor(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
     """Return ``(B, C, H, W)`` float32 in [-1, 1]."""
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2))).float() / 127.5 - 1
+    shown = as_bytes(images).transpose(0, 3, 1, 2)
+    return torch.from_numpy(np.ascontiguousarray(shown)).float() / 127.5 - 1
 
 
 def _cnn(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
@@ -327,7 +329,7 @@ _BUILD: dict[ClassifierName, Callable[[tuple[int, int, int], int], nn.Sequential
 
 
 def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
-    return images.images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
+    return as_bytes(images.images).reshape(len(images), -1).astype(np.float32) / np.float32(255)
 
 
 def _logistic(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:

@@ -157,6 +157,7 @@ def evaluate_images(
         DataError: There are too few images.
     """
     rng = np.random.default_rng(seed)
+    synthetic, train, holdout = synthetic.in_bytes, train.in_bytes, None if holdout is None else holdout.in_bytes
     both = split_real(train, holdout, unit, rng, field="the real set", records="images")
     real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.images.records import intensities
 from doublure.encode.columns import Floats, ListedEncoding
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
@@ -55,7 +56,7 @@ class Extractor:
 
 def pixels() -> Extractor:
     """Return the extractor of pixel intensities from 0 to 1."""
-    return Extractor(name="pixels", extract=lambda images: images.images.reshape(len(images), -1) / 255.0)
+    return Extractor(name="pixels", extract=lambda images: intensities(images.images).reshape(len(images), -1))
 
 
 def student(training: Images, classes: Labels, seed: int) -> Extractor:

@@ -17,6 +17,9 @@ MOST_VALUES = 12
 
 _POINTS = 200
 
+_UNORDERED = ("category", "code")
+"""Types whose values stand in the order of their frequency."""
+
 
 class ColumnFrequencies(Result):
     """The shares of a column's values, or of a number's public bins.
@@ -91,7 +94,7 @@ def _values(
     # Values without a row are left out; those of a long list beyond the frequent ones are added up.
     order = order[heights[order] > 0]
     listed, rest = order[:MOST_VALUES], order[MOST_VALUES:]
-    if kind != "category":
+    if kind not in _UNORDERED:
         listed = np.sort(listed)
     left_out = (len(rest), float(real[rest].sum()), float(synthetic[rest].sum())) if len(rest) else None
     return ColumnFrequencies(

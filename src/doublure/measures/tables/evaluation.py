@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 from typing_extensions import override
 
 from doublure.errors import DataError
@@ -15,6 +16,7 @@ from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
+from doublure.measures.tables.code_levels import CodeLevels, code_levels
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
@@ -54,6 +56,7 @@ class TableEvaluation(Evaluation):
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
         weighted: Weighted totals, means and shares; null without a weight.
+        code_levels: Columns of codes, level by level; left out where there are none.
     """
 
     kind: ClassVar[str] = "table"
@@ -73,6 +76,12 @@ class TableEvaluation(Evaluation):
     densities: tuple[NumberDensity, ...]
     declared_rules: tuple[RuleViolations, ...]
     weighted: WeightedFigures | None = None
+    code_levels: CodeLevels | None = None
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        return found if self.code_levels else {key: value for key, value in found.items() if key != "code_levels"}
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -83,6 +92,7 @@ class TableEvaluation(Evaluation):
             *(self.utility.scores if self.utility else ()),
             *(self.regression.scores if self.regression else ()),
             *self.fidelity.scores,
+            *(self.code_levels.scores if self.code_levels else ()),
             *self.marginals.scores,
             *(() if special is None else (special,)),
             *((self.rules.score,) if self.rules.rules else ()),
@@ -176,6 +186,7 @@ def evaluate_table(
         densities=densities(coder, both.train, artificial),
         declared_rules=declared,
         weighted=weighted_figures(coder, tables),
+        code_levels=code_levels(coder, tables),
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )

@@ -157,11 +157,6 @@ class BayesianSettings(PrivateSettings):
         return self.model_copy(update={"noise_multiplier": critic})
 
     @override
-    def checkpoint_interval(self, step: int, steps: int) -> int:
-        left = (self.steps or 1) - step + 1
-        return min(self.checkpoint_every, left) if left > 0 else 1
-
-    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         own = super().resolve_defaults(schema, **sizes)
         update: dict[str, Any] = {}

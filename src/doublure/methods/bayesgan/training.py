@@ -115,6 +115,10 @@ class HalvesTrainer:
         """T."""
         return self._step.steps
 
+    def skip(self, steps: int) -> None:
+        """Go on after the steps that a checkpoint stands for."""
+        self._step.skip(steps)
+
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Return the gradient of the critic's mean loss, flat ``(P,)``."""
         del partner

@@ -8,6 +8,7 @@ label, so that labels are as accurate as the labeller, and not only as the gener
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
+from doublure.training.label_forecast import forecast_labels
 from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
 
@@ -136,6 +138,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
         made = _checked(settings, generator, train_labeller(last, settings, generator, settings.image_noise, sums))
+        if settings.forecast_checks:
+            noise = fit.noise * math.sqrt(settings.statistics_share)
+            counts = (fit.shares * job.units).tolist()
+            found = forecast_labels(counts, noise, gaussian=settings.model == "gaussian")
+            made.asked.fill_(found.pays)
         return with_shares(made, sizes, fit.shares)
 
 

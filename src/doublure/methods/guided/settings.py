@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
@@ -105,8 +105,10 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
     Attributes:
         critic_width: Hidden units a layer of the critic.
         critic_depth: Hidden layers of the critic.
+        structure: A critic refines the mixture that pairs are fitted by.
     """
 
+    structure: Literal["tree"] = "tree"
     critic_width: int = Field(default=128, ge=1, le=8192)
     critic_depth: int = Field(default=1, ge=0, le=10)
 
@@ -127,12 +129,17 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
             photographs with precise label means.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
+        forecast_checks: Whether the labeller is asked only where the released counts forecast that it is right more
+            often than what it overrules (:mod:`doublure.training.label_forecast`); else it always is.
     """
+
+    unsaid: ClassVar[dict[str, Any]] = {"forecast_checks": False}
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
     sampled_spread: float = Field(default=1.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
+    forecast_checks: bool = True
 
     @model_validator(mode="after")
     def _a_critic_has_weights_to_refine(self) -> Self:

@@ -150,11 +150,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         return share_event(noise_multiplier, share, rate, steps)
 
     @override
-    def checkpoint_interval(self, step: int, steps: int) -> int:
-        left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
-        return min(self.checkpoint_every, left) if left > 0 else 1
-
-    @override
     def work(self, schema: Schema) -> Work:
         records, latent = schema.public_units * schema.unit.max_records, self.latent
         each, drawn, size, classes = self._public_work(schema)

@@ -9,6 +9,7 @@ step of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -142,6 +143,19 @@ def project_to_simplex(counts: Floats, variances: Floats, *, total: float) -> Fl
 def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:
     """Return the posterior mean of counts of exchangeable categories, adding up to a total.
 
+    Args:
+        counts: ``(n,)`` noisy counts.
+        variances: ``(n,)`` their noise's variances, positive.
+        total: Their sum, positive.
+    """
+    return project_to_simplex(*posterior_moments(counts, variances, total=total), total=total)
+
+
+def posterior_moments(
+    counts: Floats, variances: Floats, *, total: float, shapes: Sequence[float] = _SHAPES
+) -> tuple[Floats, Floats]:
+    """Return the posterior means and variances ``(n,)`` of counts of exchangeable categories.
+
     The prior of each count is a gamma distribution with the mean ``total / n``. Its shape is unknown: large if
     categories are about equally frequent, small if a few hold nearly all rows. The mean is averaged over shapes by
     their likelihood (model averaging: Hoeting et al. 1999, Statistical Science 14). Where noise exceeds evidence,
@@ -151,24 +165,25 @@ def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floa
         counts: ``(n,)`` noisy counts.
         variances: ``(n,)`` their noise's variances, positive.
         total: Their sum, positive.
+        shapes: Shapes of the prior.
     """
     noise, mean = np.sqrt(variances), total / len(counts)
     counts = np.minimum(counts, total + _FAR * noise)
     edges = np.concatenate([[0.0], np.geomspace(_NEAREST, 2.0 * len(counts), _GRID)])
     points = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:])])
-    priors = np.stack([np.diff(special.gammainc(shape, shape * edges)) for shape in _SHAPES])
+    priors = np.stack([np.diff(special.gammainc(shape, shape * edges)) for shape in shapes])
     priors /= priors.sum(1, keepdims=True)
     apart = -0.5 * ((counts[:, None] - mean * points) / noise[:, None]) ** 2
     likely = np.exp(apart - apart.max(1, keepdims=True))
     evidence = np.maximum(likely @ priors.T, _NEVER)
     logs = np.log(evidence).sum(0)
-    shapes = np.exp(logs - logs.max())
-    shapes /= shapes.sum()
-    moments = [mean**power * ((likely @ (priors * points**power).T) / evidence) @ shapes for power in (1, 2)]
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    moments = [mean**power * ((likely @ (priors * points**power).T) / evidence) @ chances for power in (1, 2)]
     far = counts > _FAR * noise
     likeliest = np.where(far, counts, moments[0])
     spread = np.where(far, variances, np.maximum(moments[1] - moments[0] ** 2, _NEAREST * variances))
-    return project_to_simplex(likeliest, spread, total=total)
+    return likeliest, spread
 
 
 def james_stein_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:

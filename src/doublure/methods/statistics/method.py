@@ -120,6 +120,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return self.of_kind[schema.kind].warnings(schema, settings)
 
     @override
+    def limits(self, schema: Schema, settings: StatisticsSettings) -> tuple[str, ...]:
+        return self.of_kind[schema.kind].limits(schema, settings)
+
+    @override
     def asks_owners(self, schema: Schema, settings: StatisticsSettings) -> bool:
         return self.of_kind[schema.kind].asks_owners(schema, settings)
 

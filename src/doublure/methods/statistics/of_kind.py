@@ -86,6 +86,10 @@ class StatisticsStrategy(ABC, Generic[S]):
             return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
         return ()
 
+    def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Return limits of every sample."""
+        return ()
+
     def white_box(self, encoder: Encoder, settings: S, kept: State) -> Critic | None:
         """Return the critic, if one refines the generator."""
         return None

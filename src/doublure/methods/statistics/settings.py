@@ -74,10 +74,12 @@ class TableStatisticsSettings(StatisticsSettings):
         prior: Weight of each component's difference from the columns' own shares.
         numerics: Numbers are always counted by value.
         round_values: Whether it is counted how many values of wide columns are round.
+        structure: ``"tree"``: pairs that depend on one another are counted too, and rows are drawn along a tree of
+            them. ``"columns"``: each column is counted and drawn by itself. None: what a forecast of error prefers.
     """
 
     data: ClassVar[str] = "table"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False}
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "structure": "tree"}
 
     within: str | None = None
     focus: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ class TableStatisticsSettings(StatisticsSettings):
     prior: float = Field(default=0.3, ge=0, le=1e6)
     numerics: Literal["steps"] = "steps"
     round_values: bool = True
+    structure: Literal["tree", "columns"] | None = None
 
     @property
     def fits(self) -> list[int]:
@@ -125,6 +128,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
     within: Literal[""] = ""
     focus: tuple[()] = ()
+    structure: Literal["tree"] = "tree"
     groups: int = Field(default=16, ge=2, le=200)
     root_share: _Share = 0.25
     first_share: _Share = 0.5

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -200,10 +200,14 @@ class Shares(_ColumnFact):
 
     @override
     def counted(self, records: FactRecords) -> IntArray:
+        return self.placed(self.labelled(records))
+
+    def placed(self, labelled: Iterable[tuple[str, int]]) -> IntArray:
+        """Return the number of cells ``(values,)`` of each value, from those of labels."""
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
-        for name, count in self.labelled(records):
+        for name, count in labelled:
             if (place := places.get(name, fallback)) >= 0:
                 counts[place] += count
         return counts

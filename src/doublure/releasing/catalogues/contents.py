@@ -12,6 +12,7 @@ from typing import Any
 from doublure.access import COVERED
 from doublure.data.series.clock import clock_texts
 from doublure.releasing.cells import DescribedColumn
+from doublure.releasing.media_types import ROWS
 from doublure.releasing.reading import DescribedTable, described_tables
 from doublure.releasing.tables import FOLDER
 from doublure.schema.kinds import KINDS
@@ -104,7 +105,7 @@ class CatalogueEntry:
     @cached_property
     def tables(self) -> dict[str, DescribedTable]:
         """The tables of a release by the names of their files; none of records that lie in arrays alone."""
-        written = {stem(entry["path"]) for entry in self.data if entry["path"].endswith((".csv", ".parquet"))}
+        written = {stem(entry["path"]) for entry in self.data if entry["path"].rpartition(".")[2] in ROWS}
         return {table.name: table for table in described_tables(self.described)} if written else {}
 
     def columns(self, table: DescribedTable) -> list[DescribedColumn]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, stem
+from doublure.releasing.media_types import MEDIA
 from doublure.releasing.reading import DescribedTable
 from doublure.support import files
 
@@ -41,7 +42,9 @@ _CONTEXT: dict[str, Any] = {
         )
     },
 }
-_MEDIA = {"csv": "text/csv", "parquet": "application/x-parquet", "npz": "application/zip", "json": "application/json"}
+_MEDIA = {**MEDIA, "parquet": "application/x-parquet"}
+_READ = (".csv", ".parquet")
+"""The endings of files whose records Croissant's readers find by column."""
 _TYPES = {
     "integer": "sc:Integer",
     "number": "sc:Float",
@@ -77,7 +80,10 @@ def render(entry: CatalogueEntry) -> bytes:
         "rai:personalSensitiveInformation": card["guarantee"]["sentence"],
         "rai:dataLimitations": card["limits"],
         "distribution": [_file(file, paths[file["path"]]) for file in entry.files],
-        "recordSet": [_records(entry, table, tables, paths) for table in entry.tables.values()] or None,
+        "recordSet": [
+            _records(entry, table, tables, paths) for table in entry.tables.values() if _readable(entry, table)
+        ]
+        or None,
     }
     return files.json_bytes({key: value for key, value in said.items() if value is not None})
 
@@ -99,6 +105,12 @@ def _file(file: Mapping[str, Any], identifier: str) -> dict[str, Any]:
     }
 
 
+def _readable(entry: CatalogueEntry, table: DescribedTable) -> list[str]:
+    """Return a table's files that Croissant's readers read."""
+    paths = sorted(file["path"] for file in entry.data if stem(file["path"]) == table.name)
+    return [path for path in paths if path.endswith(_READ)]
+
+
 def _records(
     entry: CatalogueEntry, table: DescribedTable, tables: Mapping[str, str], paths: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -110,7 +122,7 @@ def _records(
         tables: Table -> identifier.
         paths: File -> identifier.
     """
-    files = sorted(file["path"] for file in entry.data if stem(file["path"]) == table.name)
+    files = _readable(entry, table)
     path = next((file for file in files if file.endswith(".parquet")), files[0]) if entry.text else files[0]
     forms = _SPELT if path.endswith(".csv") else _STORED
     own, fields = entry.keys(table.name), _fields(entry, table, tables)

@@ -8,18 +8,13 @@ from typing import Any
 
 from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, is_noisy, stem
 from doublure.releasing.cells import DescribedColumn
+from doublure.releasing.media_types import MEDIA, ROWS
 from doublure.releasing.reading import DescribedTable
 from doublure.releasing.tables import table_columns, table_path
 from doublure.schema.columns import DateColumn
 from doublure.support import files
 
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-_MEDIA = {
-    "csv": "text/csv",
-    "parquet": "application/vnd.apache.parquet",
-    "npz": "application/zip",
-    "json": "application/json",
-}
 _MOST_AXES = 64
 """The most axes of an array in NumPy."""
 _NOISY = {"table": "integer", "count": "integer", "standard_error": "number"}
@@ -74,7 +69,7 @@ def _resource(entry: CatalogueEntry, file: Mapping[str, Any], names: Mapping[str
         "name": names[file["path"]],
         "path": file["path"],
         "format": form,
-        "mediatype": _MEDIA.get(form, "application/octet-stream"),
+        "mediatype": MEDIA.get(form, "application/octet-stream"),
         "hash": f"sha256:{file['sha256']}",
     }
     if form == "csv":
@@ -83,7 +78,7 @@ def _resource(entry: CatalogueEntry, file: Mapping[str, Any], names: Mapping[str
         found |= {"dialect": dialect} if dialect else {}
     if is_noisy(file["path"]):
         return found | {"schema": {"fields": _noisy_fields(file["path"])}}
-    table = entry.tables.get(stem(file["path"])) if form in ("csv", "parquet") and file in entry.data else None
+    table = entry.tables.get(stem(file["path"])) if form in ROWS and file in entry.data else None
     return found if table is None else found | {"schema": _schema(entry, table, form, names)}
 
 
@@ -112,7 +107,7 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
 
 
 def _field(entry: CatalogueEntry, table: DescribedTable, column: DescribedColumn, form: str) -> dict[str, Any]:
-    """Return a field without its name: in Parquet files, which have types of their own, the name is all."""
+    """Return a field without its name: in files that have types of their own, the name is all."""
     meaning = entry.meaning(table, column)
     said = {"description": meaning} if meaning else {}
     if form != "csv":

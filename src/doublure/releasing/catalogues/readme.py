@@ -13,6 +13,8 @@ from doublure.support import yaml12 as yaml_text
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _LARGEST = "n>10M"
+_LOADED = (".csv", ".jsonl", ".parquet")
+"""The endings of files of rows that Hugging Face loads."""
 _MOST_VALUES = 8
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~&$])")
 _CHECK = (
@@ -38,8 +40,9 @@ def _front(entry: CatalogueEntry) -> dict[str, Any]:
     configs = [
         {"config_name": re.sub(r"[<>:/\\|?*]", "-", name), "data_files": path}
         for name in entry.tables
-        for path in sorted(file["path"] for file in entry.data if stem(file["path"]) == name)[-1:]
-        if not path.endswith(".npz")
+        for path in sorted(
+            file["path"] for file in entry.data if stem(file["path"]) == name and file["path"].endswith(_LOADED)
+        )[-1:]
     ]
     return found | ({"configs": configs} if configs else {})
 

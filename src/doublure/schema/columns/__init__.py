@@ -4,6 +4,7 @@ from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.boolean import BooleanColumn, truth_of
 from doublure.schema.columns.calendar import EPOCH, SECONDS, CalendarColumn
 from doublure.schema.columns.category import CategoryColumn
+from doublure.schema.columns.code import CodeColumn
 from doublure.schema.columns.column import Clock, Column, Role
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
@@ -40,6 +41,7 @@ __all__ = [
     "CategoryColumn",
     "ChoiceColumn",
     "Clock",
+    "CodeColumn",
     "Column",
     "DateColumn",
     "DatetimeColumn",

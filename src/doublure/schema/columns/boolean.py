@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 
@@ -79,6 +80,12 @@ class BooleanColumn(ChoiceColumn):
         from doublure.schema.columns.listed_cells import labels
 
         return labels(raw, self, name, misfit, word=truth_of)
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.listed_sql import truth_reading
+
+        return truth_reading(self, cell, words, {"true": _TRUE, "false": _FALSE})
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
@@ -60,6 +61,12 @@ class CalendarColumn(BoundedColumn):
 
         found = moments_at_once(raw, [*self.missing_tokens, *NOT_A_TIME])
         return None if found is None else pd.Series(fitting_moments(found, self, misfit))
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.calendar_sql import moment_reading
+
+        return moment_reading(self, cell, words)
 
     @override
     def spelling(self, marks: TextMarks) -> CellSpelling | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -19,6 +19,7 @@ from doublure.schema.columns.missing_kinds import (
     canonical_with_states,
     numbers_with_states,
     sampled_with_states,
+    stored_with_states,
 )
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.missing_states import hole_states, keep_holes
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.made_rows import MadeRows
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -53,6 +55,19 @@ Missing: TypeAlias = Annotated[
     StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)],
     BeforeValidator(_style),
 ]
+
+
+def _by_code(labels: object) -> object:
+    """Return meanings by the texts of their codes."""
+    if not isinstance(labels, Mapping) or not labels:
+        raise ValueError("value_labels give each code its meaning; write {1: male, 2: female}")
+    found = {label(code): said for code, said in labels.items()}
+    if len(found) < len(labels):
+        raise ValueError("value_labels name one code twice; name it once")
+    return found
+
+
+ValueLabels: TypeAlias = Annotated[Mapping[str, Meaning], BeforeValidator(_by_code)]
 
 
 class AlikeTexts(tuple[str, ...]):
@@ -123,6 +138,7 @@ class Column(Frozen):
         default=None, description="what the column means, in public words that stand on every card"
     )
     dtype: Dtype | None = Field(default=None, description="the storage type in DataFrames and Parquet")
+    value_labels: ValueLabels | None = Field(default=None, description="public meanings of codes: {1: male, 2: female}")
 
     @property
     def shown_type(self) -> str:
@@ -137,11 +153,15 @@ class Column(Frozen):
 
     @property
     def missing_texts(self) -> tuple[str, ...]:
-        """The text of each state of a missing cell; an empty cell is the first where several texts are declared."""
+        """The text of each state of a missing cell; an empty cell is the first where several texts are declared.
+
+        An empty text is one of them: ``["", "<0.2"]`` has two states, and ``["<0.2"]`` one.
+        """
         if not self.may_be_missing:
             return ()
         first, *named = self.missing_tokens
-        several = len(named) > 1 and not isinstance(self.missing, AlikeTexts)
+        said = len(named) + (isinstance(self.missing, tuple) and first in self.missing)
+        several = bool(named) and said > 1 and not isinstance(self.missing, AlikeTexts)
         return (first, *named) if several else tuple(named or [first])[:1]
 
     def of_one_kind(self) -> Self:
@@ -220,6 +240,23 @@ class Column(Frozen):
     def fallback(self) -> str | None:
         """The value that stands for those outside the list; None without one."""
         return None
+
+    def stand_ins(self) -> Callable[[str], str | None]:
+        """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
+        return lambda _: self.fallback
+
+    @property
+    def level_numbers(self) -> tuple[int, ...]:
+        """The public levels above its values, the coarsest first."""
+        return ()
+
+    def grouped(self, level: int) -> tuple[str, ...]:
+        """Return the name of each value's group at a level.
+
+        Raises:
+            ValueError: It has no such level; ``message; remedy``.
+        """
+        raise ValueError("has no levels; name a column of type code")
 
     @property
     def unit(self) -> float:
@@ -352,6 +389,29 @@ class Column(Frozen):
         """
         return None
 
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        """Return how a raw cell of a table in a database is read, as :meth:`read` reads it.
+
+        Args:
+            cell: The cell.
+            words: Of the engine.
+
+        Raises:
+            NotInSql: The type says no reading in SQL, or none of cells that are stored so.
+        """
+        from doublure.schema.columns.sql_words import NotInSql
+
+        raise NotInSql("is of a type that is not read in a database; fit an export, or make a view that casts it")
+
+    def fitted_in_sql(self, reading: SqlReading, misfit: Misfit) -> SqlReading:
+        """Return what becomes of a reading by ``misfit``.
+
+        Args:
+            reading: The names under which a reading was selected.
+            misfit: What becomes of a cell that does not fit.
+        """
+        return reading
+
     def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return ``(N,)`` canonical or sampled cells in canonical form.
 
@@ -403,6 +463,18 @@ class Column(Frozen):
 
         dated = self.clock is not None or "date_format" in self.text_form
         return as_dtype(cells, self.dtype, lambda: self.csv_cells(cells, marks), dated=dated)
+
+    def typed_cells(self, cells: pd.Series[Any], marks: TextMarks, *, coded: bool = False) -> pd.Series[Any]:
+        """Return the same of any column, of one kind of missing or of several.
+
+        Args:
+            cells: The cells.
+            marks: How text writes dates and numbers where the column does not say it.
+            coded: Whether missing numbers of several kinds are their codes, as in a typed file; else NaN.
+        """
+        if self.missing_states > 1:
+            return stored_with_states(self, cells, marks, coded=coded)
+        return self.stored_cells(cells, marks)
 
     def rounded(self, numbers: Floats) -> Floats:
         """Return ``(N,)`` numbers with no more decimals than cells have."""
@@ -647,6 +719,16 @@ class Column(Frozen):
             raise ValueError("a condition cannot be missing; declare missing: false")
         if len(set(self.roles)) != len(self.roles):
             raise ValueError("a role is named twice; name it once")
+        return self
+
+    @model_validator(mode="after")
+    def _value_labels_fit(self) -> Column:
+        known = {*map(label, self.shown_values), *self.missing_tokens}
+        lost = [code for code in self.value_labels or () if self.shown_values and code not in known]
+        if lost:
+            raise ValueError(
+                f"value_labels names {lost[0]}, which is no value and no text for missing; name one that is"
+            )
         return self
 
     @model_validator(mode="after")

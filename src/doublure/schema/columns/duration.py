@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _PART = r"(\d+(?:[.,]\d+)?)"
@@ -67,6 +68,14 @@ class DurationColumn(ParsedColumn):
         if isinstance(cell, Real) or is_plain_number(cell):
             return float(cell) * _SECONDS[self.numbers_in or ""]
         return _parse_seconds(cell)
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.span_sql import span_reading
+
+        if type(self).parse is not DurationColumn.parse:
+            return super().in_sql(cell, words)
+        return span_reading(self, cell, words, _SECONDS, self.numbers_in)
 
     @override
     @classmethod

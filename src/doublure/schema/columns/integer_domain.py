@@ -62,6 +62,8 @@ class IntegerDomain:
     """Whether records are looked for from public cells down, by parts of those that are full."""
     tapers: ClassVar[bool] = False
     """Whether values far from the others are expected to be ever rarer."""
+    smooth: ClassVar[bool] = True
+    """Whether cells beside one another are expected to hold about as many records; else all are exchangeable."""
 
     first: int
     last: int
@@ -107,6 +109,29 @@ class IntegerDomain:
         import numpy as np
 
         return np.arange(first, last + 1)
+
+    def levels(self) -> Ints:
+        """Return the group ``(L, n)`` of each value at each public level above, the coarsest first; often none."""
+        import numpy as np
+
+        return np.zeros((0, self.last - self.first + 1), dtype=np.int64)
+
+    def nested_levels(self) -> Ints:
+        """Return the groups ``(L, n)`` of all values, checked.
+
+        Raises:
+            SchemaError: They do not nest.
+        """
+        found = self.levels()
+        count = self.last - self.first + 1
+        fits = found.ndim == 2 and found.shape[1] == count and bool((found >= 0).all() and (found < count).all())
+        if not fits or any(len({*zip(fine, coarse, strict=True)}) > len({*fine}) for coarse, fine in _pairs(found)):
+            raise SchemaError(
+                "gives groups that do not nest",
+                field=f"{type(self).__name__}.levels",
+                remedy="number the group of each value, the coarsest level first, each finer group within one coarser",
+            )
+        return found
 
     def lattices(self) -> tuple[int, ...]:
         """Return steps between round values, the coarsest first, each a multiple of the next, the last 1.
@@ -260,6 +285,11 @@ def _clock_lattices(seconds: float) -> tuple[int, ...]:
     """Return the clock's nested steps, in integers of so many seconds."""
     steps = [int(step // seconds) for step in _CLOCK_LATTICES if step > seconds and step % seconds == 0]
     return (*steps, 1)
+
+
+def _pairs(levels: Ints) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield each level with the next finer one."""
+    yield from itertools.pairwise(levels.tolist())
 
 
 def _checked(starts: Any, first: int, last: int, where: str) -> Ints:

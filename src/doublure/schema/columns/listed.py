@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 MOST_VALUES = 100_000
 
@@ -56,6 +57,18 @@ class ChoiceColumn(Column):
         from doublure.schema.columns.listed_cells import labels
 
         return labels(raw, self, name, misfit)
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.listed_sql import listed_reading
+
+        return listed_reading(self, cell, words)
+
+    @override
+    def fitted_in_sql(self, reading: SqlReading, misfit: Misfit) -> SqlReading:
+        from doublure.schema.columns.listed_sql import fitted_place
+
+        return fitted_place(self, reading, misfit)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

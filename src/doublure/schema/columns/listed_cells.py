@@ -85,15 +85,15 @@ def _other_places(
 ) -> dict[str, int]:
     """Place what is not in the list: 01 and 1.0 where the values are numbers, anything where there is an ``other``."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in column.fact("values"))
-    found = {}
+    found, stand_in = {}, column.stand_ins()
     for text in texts:
         if text in place:
             continue
         same = label(Decimal(text)) if numbers and is_number(text) else text
         if same in place:
             found[text] = place[same]
-        elif column.fallback is not None:
-            found[text] = place[label(column.fallback)]
+        elif (other := stand_in(same)) is not None:
+            found[text] = place[label(other)]
         elif misfits is not None:
             found[text] = place[misfits]
         else:

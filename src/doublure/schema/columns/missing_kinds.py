@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
-from doublure.schema.columns.spelling import TextMarks
+from doublure.schema.columns.dtypes import WHOLE, Dtype
+from doublure.schema.columns.spelling import CellSpelling, TextMarks
 from doublure.schema.missing_states import hole_states, keep_holes, tag_holes
 from doublure.schema.scalars import Misfit, Value, is_plain_number, label
 
@@ -27,6 +28,14 @@ class ColumnOfKinds(Protocol):
     @property
     def listed(self) -> bool:
         """Whether its values are a list."""
+
+    @property
+    def dtype(self) -> Dtype | None:
+        """The declared storage type."""
+
+    @property
+    def text_form(self) -> Mapping[str, Any]:
+        """The keys about its text that say something."""
 
     @property
     def plain(self) -> bool:
@@ -59,6 +68,9 @@ class ColumnOfKinds(Protocol):
     def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         """Return cells as a CSV file has them."""
 
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
+        """Return how its texts are rewritten before they are read; None where they stay."""
+
     def rounded(self, numbers: Floats) -> Floats:
         """Return numbers with no more decimals than cells have."""
 
@@ -69,9 +81,10 @@ class ColumnOfKinds(Protocol):
 STYLES: Mapping[str, tuple[str, ...]] = {
     "r": ("NA",),
     "sas": (".", "._", *(f".{letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    "stata": (".", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")),
     "sql": ("NULL",),
 }
-"""The texts by which a program writes missing cells: SAS has 28 kinds of them."""
+"""The texts by which a program writes missing cells: SAS has 28 kinds of them, Stata 27."""
 
 
 def read_states(raw: pd.Series[Any], texts: Sequence[str], *, own: bool = False) -> Ints:
@@ -165,7 +178,10 @@ def numbers_with_states(column: ColumnOfKinds, cells: pd.Series[Any]) -> Floats:
 
     if cells.dtype == np.float64 and not column.listed:
         return cells.to_numpy().copy()
-    plain = column.read(cells, "", "refuse") if is_listed(cells) and not column.listed else cells
+    plain = cells
+    if is_listed(cells) and not column.listed:  # texts of a sample, in the column's own form
+        spelling = column.spelling(TextMarks())
+        plain = column.read(cells if spelling is None else cells.map(spelling, na_action="ignore"), "", "refuse")
     numbers = column.numbers_of(plain)
     return np.where(np.isnan(numbers), tag_holes(read_states(cells, column.missing_texts)), numbers)
 
@@ -192,6 +208,61 @@ def numbers_with_codes(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Serie
         codes = np.array([np.nan, *map(float, texts)])[hole_states(numbers)]
         numbers = np.where(np.isnan(numbers), codes, numbers)
     return column.model_copy(update={"missing": True}).cells_of(numbers)
+
+
+def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``(N,)`` numbers as objects, missing ones as the text of their state, and None without one."""
+    import numpy as np
+    import pandas as pd
+
+    numbers = column.kept_numbers(cells)
+    texts = np.array([None, *column.missing_texts[1:]], dtype=object)
+    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
+
+
+def stored_with_states(
+    column: ColumnOfKinds, cells: pd.Series[Any], marks: TextMarks, *, coded: bool
+) -> pd.Series[Any]:
+    """Return ``(N,)`` sampled cells in the storage type that a column declares, as far as it can hold its kinds.
+
+    Texts of missing in a date or an amount have no place in a typed column: it stays a column of texts.
+
+    Args:
+        column: The column.
+        cells: Its cells.
+        marks: How text writes dates and numbers where the column does not say it.
+        coded: Whether missing numbers are their codes, as in a typed file; else NaN.
+    """
+    import pandas as pd
+
+    from doublure.schema.columns.stored_cells import as_dtype, as_texts
+
+    dtype, texts = column.dtype, column.missing_texts[1:]
+    if column.plain and dtype != "str":
+        numbers = numbers_with_codes(column, cells) if coded and _holds(dtype, texts) else cells
+        return numbers if dtype is None else _astype(numbers, dtype)
+    as_whole = dtype in WHOLE and not column.listed and all(map(is_plain_number, texts))  # whole-number dates
+    if dtype == "str" or as_whole or "written" in column.text_form:
+        written = as_texts(numbers_with_texts(column, cells, ["", *texts], marks).replace("", None))
+        return _astype(pd.to_numeric(written), dtype) if as_whole and dtype is not None else written
+    if column.listed and dtype in WHOLE and cells.cat.categories.dtype.kind in "iu":
+        return as_dtype(cells, dtype, lambda: cells, dated=False)
+    return cells
+
+
+def _astype(cells: pd.Series[Any], dtype: Dtype) -> pd.Series[Any]:
+    wanted: Any = dtype  # with a place for missing cells, as the schema asks
+    return cells.astype(wanted)
+
+
+def _holds(dtype: Dtype | None, codes: Sequence[str]) -> bool:
+    """Return whether a storage type has a place for codes of missing."""
+    import numpy as np
+
+    if dtype not in WHOLE or not all(map(is_plain_number, codes)):
+        return True
+    ends = np.iinfo(dtype.lower())
+    return all(ends.min <= float(code) <= ends.max and float(code).is_integer() for code in codes)
 
 
 def _categorical(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
     Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -94,6 +95,14 @@ class MonthColumn(ParsedColumn):
         if not (1 <= month <= 12 and year >= 1):
             raise ValueError
         return float(12 * (year - _EPOCH) + month - 1)
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.calendar_sql import month_reading
+
+        return (
+            month_reading(self, cell, words) if type(self).parse is MonthColumn.parse else super().in_sql(cell, words)
+        )
 
     @override
     def number_of(self, written: object) -> float:

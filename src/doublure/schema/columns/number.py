@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -69,6 +70,12 @@ class BoundedColumn(Column):
     @override
     def slack(self) -> float:
         return _NEARLY * self.unit
+
+    @override
+    def fitted_in_sql(self, reading: SqlReading, misfit: Misfit) -> SqlReading:
+        from doublure.schema.columns.number_sql import fitted_number
+
+        return fitted_number(self, reading, misfit)
 
     @override
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -224,6 +231,12 @@ class NumberColumn(BoundedColumn):
         return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
 
     @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.number_sql import number_reading
+
+        return number_reading(self, cell, words)
+
+    @override
     def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_form, respelt_numbers
 
@@ -368,10 +381,12 @@ class NumberColumn(BoundedColumn):
 def whole_steps(lower: float, upper: float, unit: float) -> tuple[int, int]:
     """Return the first and last multiple of ``unit`` within bounds, as counts of it; the first is larger if none is.
 
-    A billionth of a unit, or float64's own error, is forgiven: in binary, 0.3 is no multiple of 0.1.
+    A billionth of a unit, or float64's own error of that end, is forgiven: in binary, 0.3 is no multiple of 0.1. A
+    quarter of a unit never is, so that whole numbers are what they are.
     """
-    slack = max(1e-9, 1e-15 * max(abs(lower), abs(upper)) / unit)
-    return math.ceil(lower / unit - slack), math.floor(upper / unit + slack)
+    first, last = lower / unit, upper / unit
+    below, above = (min(0.25, max(1e-9, 1e-15 * abs(end))) for end in (first, last))
+    return math.ceil(first - below), math.floor(last + above)
 
 
 def _hint(written: object) -> str:

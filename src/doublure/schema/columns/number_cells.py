@@ -31,7 +31,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 NOT_A_NUMBER = frozenset({"NaN", "nan", "NA", "<NA>"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
-_FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
+FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
 
 
 def numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> Floats:
@@ -118,7 +118,7 @@ def _number(cell: object, tokens: Collection[str]) -> float:
 
 def within(array: Floats, column: Column) -> Floats:
     """Return ``(N,)`` numbers within public bounds; the lower one for what may not be missing, once there are some."""
-    lower, upper = column.grid or (-_FARTHEST, _FARTHEST)
+    lower, upper = column.grid or (-FARTHEST, FARTHEST)
     inside: Floats = np.clip(array, lower, upper) + 0.0
     return np.where(np.isnan(inside), lower, inside) if column.grid and column.missing is False else inside
 

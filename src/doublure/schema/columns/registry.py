@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from doublure.errors import SettingError
 from doublure.schema.columns.boolean import BooleanColumn
 from doublure.schema.columns.category import CategoryColumn
+from doublure.schema.columns.code import CodeColumn
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.constant import ConstantColumn
 from doublure.schema.columns.date import DateColumn
@@ -36,6 +37,7 @@ MODELS: tuple[type[Column], ...] = (
     RealColumn,
     CategoryColumn,
     OrdinalColumn,
+    CodeColumn,
     BooleanColumn,
     DateColumn,
     DatetimeColumn,
@@ -52,6 +54,7 @@ TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in M
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
     "snapped_numbers_of", "csv_cells", "stored_cells", "snapped", "kept_numbers", "kept_cells", "loaded_cells",
+    "in_sql", "fitted_in_sql",
 )  # fmt: skip
 """Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
 _HOOKS = (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?", re.ASCII)
 _DAY = 86_400
@@ -67,6 +68,12 @@ class TimeColumn(ParsedColumn):
         if (hour, minute, second) == (24, 0, 0):  # the midnight with which the day ends, of a day that has a date
             return 0.0
         return float(hour * 3600 + minute * 60 + second) if hour < 24 and max(minute, second) < 60 else math.nan
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        from doublure.schema.columns.span_sql import time_reading
+
+        return time_reading(self, cell, words) if type(self).parse is TimeColumn.parse else super().in_sql(cell, words)
 
     @override
     @classmethod

@@ -38,6 +38,7 @@ class CompletedYears(ComputedRule):
     """The column is the age in completed years: born on 29 February, one is older from 1 March on."""
 
     word: ClassVar[str] = "age"
+    spans: ClassVar[bool] = True
 
     age: TwoDays
 

@@ -33,12 +33,12 @@ class AtMost(Rule):
         super().check(columns)
         for left, right in pairwise(self.at_most):
             _check_pair(left, right, columns)
-        for pair in self._across_calendars(columns):
+        for pair in self.across_calendars(columns):
             if all(columns[name].settled for name in pair) and not CalendarOrder.of_pair(pair, columns).possible_at_all:
                 low, high = map(printable, pair)
                 raise ValueError(f"no value of {low} is at most one of {high}; fix the bounds")
 
-    def _across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    def across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
         """Yield the pairs of its columns that are times of different calendars."""
         yield from (pair for pair in combinations(self.at_most, 2) if comparable(*(columns[name] for name in pair)))
 
@@ -58,7 +58,7 @@ class AtMost(Rule):
 
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
-        yield from (CalendarOrder.of_pair(pair, columns) for pair in self._across_calendars(columns))
+        yield from (CalendarOrder.of_pair(pair, columns) for pair in self.across_calendars(columns))
         every = [rule for rule in beside if isinstance(rule, AtMost)]
         if self is every[-1] and (chains := order_columns(every, columns)):
             lists, names = tuple(rule.at_most for rule in every), tuple(name for name, _ in chains)

@@ -51,6 +51,39 @@ def make_coarse(column: Column, wanted: int) -> Callable[[Any], Any]:
     return coarse
 
 
+def first_at_least(low: Column, high: Column, numbers: Floats) -> Floats:
+    """Return the lowest ``(N,)`` numbers of one column that are at least those of another, whatever their calendars."""
+    coarser, own = max(_calendars(low, high)), fineness(high)
+    return _begin(make_coarse(low, coarser)(numbers), coarser, own)
+
+
+def last_at_most(low: Column, high: Column, numbers: Floats) -> Floats:
+    """Return the highest ``(N,)`` numbers of ``low`` that are at most those of ``high``, whatever their calendars."""
+    coarser, own = max(_calendars(low, high)), fineness(low)
+    if coarser == own:
+        return make_coarse(high, coarser)(numbers)  # type: ignore[no-any-return]
+    return _begin(make_coarse(high, coarser)(numbers) + 1.0, coarser, own) - low.unit
+
+
+def _calendars(low: Column, high: Column) -> tuple[int, int]:
+    """Return how coarse the times of two comparable columns are."""
+    return fineness(low) or _SECOND, fineness(high) or _SECOND
+
+
+def _begin(times: Floats, coarse: int, fine: int | None) -> Floats:
+    """Return the first numbers of days or years in a finer calendar."""
+    import numpy as np
+
+    if coarse == fine:
+        return times
+    days = times
+    if coarse == _YEAR:
+        missing = np.isnan(times)
+        years = np.where(missing, 1970, times).astype(np.int64) - 1970
+        days = np.where(missing, np.nan, years.astype("datetime64[Y]").astype("datetime64[D]").astype(np.float64))
+    return days * _SECONDS_OF_A_DAY if fine == _SECOND else days
+
+
 def year_of_days(days: Floats) -> Floats:
     """Return ``(N,)`` calendar years of days since 1970, NaN for NaN."""
     import numpy as np

@@ -29,6 +29,8 @@ class ComputedRule(Rule):
     """A rule that gives one column's cells from the cells of others."""
 
     encoded: ClassVar[bool] = True
+    spans: ClassVar[bool] = False
+    """Whether it says how far its second operand lies above the first."""
 
     @property
     @abstractmethod

@@ -1,9 +1,12 @@
-"""``{determines: [INDP, INDP_CAT], map: FILE}``: a column that follows from another by a list, and is not modelled."""
+"""``{determines: [INDP, INDP_CAT], map: FILE}``: a column that follows from another by a list, and is not modelled.
+
+The first may be a group of codes: ``{determines: [{column: diagnosis, level: 1}, ward], map: FILE}``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -13,7 +16,16 @@ from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.columns import MOST_VALUES, Column
+from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import DerivedColumn, Floats, Likeness, Rule, Text, make_reader, refuse_file
+from doublure.schema.scalars import Positive
+
+
+class CodeGroup(Frozen):
+    """The groups of a column's codes at one level."""
+
+    column: StrictStr
+    level: Positive
 
 
 class Determines(Rule):
@@ -24,17 +36,23 @@ class Determines(Rule):
     file_key: ClassVar[str | None] = "map"
     suggested_by: ClassVar[Likeness | None] = "a coarser name"
 
-    determines: Annotated[tuple[StrictStr, StrictStr], Field()]
+    determines: Annotated[tuple[StrictStr | CodeGroup, StrictStr], Field()]
     map: Annotated[Mapping[Text, Text], Field(min_length=1), BeforeValidator(refuse_file)]
 
     @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        first, second = self.determines
+        return first.column if isinstance(first, CodeGroup) else first, second
+
+    @property
     def _pair(self) -> str:
-        return " and ".join(map(printable, self.determines))
+        return " and ".join(map(printable, self.names))
 
     @override
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
-        first, second = (columns[name] for name in self.determines)
+        first, second = (columns[name] for name in self.names)
         if "condition" in second.roles:
             name = printable(self.determines[1])
             raise ValueError(f"{name} is a condition, and determines derives it; remove the role")
@@ -43,15 +61,39 @@ class Determines(Rule):
             raise ValueError(f"{every}; take a category or an integer")
         if (first.size or 0) > MOST_VALUES:
             raise ValueError(f"{every}, more than {MOST_VALUES}; group them")
+        if isinstance(self.determines[0], CodeGroup) and first.domain:
+            self._groups(first, self.determines[0])
+
+    def _groups(self, column: Column, group: CodeGroup) -> tuple[str, ...]:
+        """Return the group of each value of the first column."""
+        try:
+            return column.grouped(group.level)
+        except ValueError as error:
+            raise ValueError(f"determines at {printable(group.column)} {error}") from None
+
+    def _by_group(self, column: Column, group: CodeGroup) -> Callable[[str], Iterator[float]]:
+        """Return what reads a key of the map into the places of a group's values; an empty key into a missing cell."""
+        places: dict[str, list[float]] = {}
+        for place, name in enumerate(self._groups(column, group)):
+            places.setdefault(name, []).append(float(place))
+
+        def read(key: str) -> Iterator[float]:
+            if key and key not in places:
+                raise ValueError(f"the map of {self._pair} names a group that no code is in; fix the level or the map")
+            yield from places[key] if key else (math.nan,)
+
+        return read
 
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
-        source, name = self.determines
+        source, name = self.names
         first, second, pair = columns[source], columns[name], f"the map of {self._pair}"
-        read_key, read = (make_reader(columns[each], f"{pair} at {printable(each)}") for each in self.determines)
+        read_key, read = (make_reader(columns[each], f"{pair} at {printable(each)}") for each in self.names)
+        group = self.determines[0]
+        keys = self._by_group(first, group) if isinstance(group, CodeGroup) else lambda key: iter((read_key(key),))
         every: dict[float, float] = {}
         for key, cell in self.map.items():
-            every[read_key(key)] = read(cell)
+            every |= dict.fromkeys(keys(key), read(cell))
         hole = next((cell for key, cell in every.items() if math.isnan(key)), math.nan)
         pairs = {key: cell for key, cell in every.items() if not math.isnan(key)}
         count = first.size or 0
@@ -66,12 +108,13 @@ class Determines(Rule):
     def from_file(cls, rows: Sequence[Sequence[str]], written: Mapping[Any, Any]) -> Any:
         header, *pairs = rows
         names = written.get("determines")
-        wanted = [str(name) for name in names] if isinstance(names, list) else list(header)
+        pair = names if isinstance(names, list) else list(header)
+        wanted = [str(name.get("column") if isinstance(name, Mapping) else name) for name in pair]
         if sorted(header) != sorted(wanted):
             raise ValueError("needs a header that names the two columns")
         found: dict[str, str] = {}
-        for pair in pairs:
-            first, second = pair if list(header) == wanted else reversed(pair)
+        for line in pairs:
+            first, second = line if list(header) == wanted else reversed(line)
             if found.setdefault(first, second) != second:
                 raise ValueError("gives one value two")
         return found

@@ -39,6 +39,7 @@ class ColumnDifference(ComputedRule):
     """The column is ``to`` minus ``from``: of days and moments in units, completed ones where it is whole."""
 
     word: ClassVar[str] = "difference"
+    spans: ClassVar[bool] = True
 
     difference: TwoEnds
 

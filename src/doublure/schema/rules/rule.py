@@ -271,6 +271,8 @@ def make_reader(column: Column, where: str) -> Callable[[str], float]:
                 found = column.one_of([text or None])
             except ValueError as error:
                 raise ValueError(f"{where} {error}") from None
+            if len(found.values) > 1:
+                raise ValueError(f"{where} names a group of codes; name each code, or the level")
             known[text] = math.nan if found.missing else found.values[0]
         return known[text]
 

@@ -254,6 +254,11 @@ def derived_by(rules: Sequence[Rule], *, repeated: bool = False) -> dict[str, st
     return {name: rule.sources[0] for rule in rules if rule.repeats or not repeated for name in rule.derives}
 
 
+def derived_sources(rules: Sequence[Rule]) -> dict[str, tuple[str, ...]]:
+    """Return the columns that follow from others, each with all of its sources."""
+    return {name: rule.sources for rule in rules for name in rule.derives}
+
+
 def _in_turn(derived: Mapping[str, DerivedColumn]) -> tuple[DerivedColumn, ...]:
     try:
         turns = TopologicalSorter({name: {*each.sources} for name, each in derived.items()}).static_order()

@@ -14,11 +14,11 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.containers.record_files import RecordFile
 from doublure.data.tables.dtypes import dtypes_of_arrow
-from doublure.data.tables.header import header_names
-from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
+from doublure.support.objects import Place, for_arrow
 
 if TYPE_CHECKING:
     from doublure.schema.written import Written
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FILE = b"ARROW1"
 
 
-class ArrowFileSource(TableSource):
+class ArrowFileSource(RecordFile):
     """A file whose names and types have been looked at.
 
     Args:
@@ -37,23 +37,18 @@ class ArrowFileSource(TableSource):
         DataError: The file is damaged, or of the first version of Feather.
     """
 
-    def __init__(self, path: Path, written: Written | None = None) -> None:
-        self._path = path
+    def __init__(self, path: Place, written: Written | None = None) -> None:
+        self._path: Place = path
         with self._opened() as reader:
             stored = reader.schema
-        self._names = header_names(stored.names, path.name, written)
-        super().__init__(path.name, self._names)
+        super().__init__(path, stored.names, written)
         self.dtypes = dtypes_of_arrow(stored)
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
 
     @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        places = {name: self._names.index(name) for name in columns}
+        places = dict(zip(columns, self._places(columns), strict=True))
         with self._opened() as reader:
             for batch in _batches(reader):
                 batch.validate()
@@ -64,13 +59,19 @@ class ArrowFileSource(TableSource):
         import pyarrow as pa
 
         try:
-            with pa.memory_map(str(self._path)) as file:
+            with for_arrow(self._path) as given, _mapped(given) as file:
                 whole = file.read(len(_FILE)) == _FILE
                 file.seek(0)
                 yield pa.ipc.open_file(file) if whole else pa.ipc.open_stream(file)
         except (pa.ArrowException, OSError, ValueError):
             remedy = "check that the file is whole, or write it as Parquet"
             raise DataError("cannot be read as Arrow", field=self._path.name, remedy=remedy) from None
+
+
+def _mapped(given: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.memory_map(str(given)) if isinstance(given, Path) else pa.PythonFile(given, "r")
 
 
 def _batches(reader: Any) -> Iterator[Any]:

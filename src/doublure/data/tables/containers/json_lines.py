@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -24,6 +23,7 @@ from doublure.errors import DataError, printable
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.written import Written
+    from doublure.support.objects import Place
 
 NO_OBJECT = "no JSON object"
 _FIRST = 1_000
@@ -44,7 +44,7 @@ class JsonLinesSource(ObjectRows):
 
     remedies: ClassVar[Mapping[str, str]] = {NO_OBJECT: "write one object a line", MISENCODED: "export it as UTF-8"}
 
-    def __init__(self, path: Path, written: Written | None = None) -> None:
+    def __init__(self, path: Place, written: Written | None = None) -> None:
         self._path = path
         self.name = path.name
         counts, records = Counter[str](), 0

@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_files import refused
 from doublure.data.tables.csv_records import UNREAD, Unread
-from doublure.data.tables.source import TableSource
+from doublure.data.tables.source import FileSource
 from doublure.schema.scalars import Misfit
 
 ROWS_AT_ONCE = 50_000
@@ -35,7 +35,7 @@ class ObjectRow(NamedTuple):
     rule: str = ""
 
 
-class ObjectRows(TableSource):
+class ObjectRows(FileSource):
     """A file whose header has been looked at, and whose records come as objects."""
 
     remedies: ClassVar[Mapping[str, str]] = {}
@@ -48,10 +48,6 @@ class ObjectRows(TableSource):
         Raises:
             DataError: The file is damaged.
         """
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
 
     @override
     def unread(self) -> list[tuple[str, Unread]]:

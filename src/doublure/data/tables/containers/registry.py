@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from doublure.errors import DataError
 from doublure.support.extras import require_files
@@ -14,8 +13,9 @@ from doublure.support.extras import require_files
 if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource
     from doublure.schema.written import Written
+    from doublure.support.objects import Place
 
-    Opener = Callable[[Path, Written | None], TableSource]
+    Opener = Callable[[Any, Written | None], TableSource]
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
@@ -31,6 +31,7 @@ class TableContainer:
         library: Of the extra ``files``, if it needs one.
         compressed: Whether its files may be compressed.
         sheets: Whether a file may hold several tables, of which one is named behind a ``#``.
+        streamed: Whether its files are read as they come, so that they may lie in an object store.
     """
 
     name: str
@@ -39,8 +40,9 @@ class TableContainer:
     library: str | None = None
     compressed: bool = False
     sheets: bool = False
+    streamed: bool = True
 
-    def form_of(self, path: Path) -> str:
+    def form_of(self, path: Place) -> str:
         """Return what files have to share to hold one table: the container, and of CSV the ending."""
         return next(each for each in _endings(path) if each in self.endings) if self is CSV else self.name
 
@@ -72,6 +74,7 @@ CONTAINERS = (
         place=("sheets", "SheetSource"),
         library="python_calamine",
         sheets=True,
+        streamed=False,
     ),
     TableContainer(
         name="JSON lines", endings=(".jsonl", ".ndjson"), place=("json_lines", "JsonLinesSource"), compressed=True
@@ -82,12 +85,13 @@ CONTAINERS = (
         endings=(".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"),
         place=("statistics_packages", "PackageSource"),
         library="pyreadstat",
+        streamed=False,
     ),
 )
 _BY_ENDING = {ending: container for container in CONTAINERS for ending in container.endings}
 
 
-def find_container(path: Path) -> TableContainer | None:
+def find_container(path: Place) -> TableContainer | None:
     """Return the container that a file's ending names; None where it names none."""
     endings = _endings(path)
     found = _BY_ENDING.get(endings[-1]) if endings else None
@@ -95,12 +99,12 @@ def find_container(path: Path) -> TableContainer | None:
     return None if found is None or (packed and not found.compressed) else found
 
 
-def _endings(path: Path) -> list[str]:
+def _endings(path: Place) -> list[str]:
     """Return a file's endings without those of compressions."""
     return [ending for suffix in path.suffixes if (ending := suffix.lower()) not in COMPRESSIONS]
 
 
-def bare_name(path: Path) -> str:
+def bare_name(path: Place) -> str:
     """Return a file's name without the ending of its container, and of its compression."""
     name = path.name
     for ending in COMPRESSIONS:
@@ -108,7 +112,7 @@ def bare_name(path: Path) -> str:
     return name.rpartition(".")[0]
 
 
-def unknown(path: Path) -> DataError:
+def unknown(path: Place) -> DataError:
     """Return the refusal of a file whose ending names no container."""
     plain, extra = (
         " ".join(ending for each in CONTAINERS if (each.library is None) == known for ending in each.endings)

@@ -1,7 +1,8 @@
 """Tables of Stata, SPSS and SAS, through ReadStat.
 
 The file's form says which columns are texts, numbers, days, moments or spans; each of its cells is read by itself.
-Codes are read, not the labels beside them; what the file itself declares missing is missing.
+Codes are read, not the labels beside them. A code that the file declares missing, such as -9 in SPSS or ``.a`` in
+Stata, is the state of its own that the schema says, or a value that it lists; else it is a missing cell as any other.
 
 Text is taken as bytes, and decoded here cell by cell: the library would refuse the file for one cell of another
 encoding. A character that the width of its column cuts off is left out. It is in the schema's ``encoding``, else in the
@@ -22,13 +23,13 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.containers.clock_cells import clock_text
+from doublure.data.tables.containers.record_files import RecordFile
 from doublure.data.tables.csv_records import UNREAD
-from doublure.data.tables.header import header_names
-from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
-from doublure.schema.scalars import Misfit
+from doublure.schema.scalars import Misfit, is_plain_number, label
 
 if TYPE_CHECKING:
+    from doublure.schema.columns import Column
     from doublure.schema.written import Written
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -43,6 +44,9 @@ _READERS = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
+LABELLED = (".dta", ".sav", ".zsav")
+"""The endings of files whose labels a draft reads."""
+_TAG = re.compile(r"\.[A-Za-z_]")
 _AS_BYTES = "ISO-8859-1"  # each byte is a character of its own
 _DAY = 86_400.0
 _LAST = 253_402_300_799.0  # 9999-12-31T23:59:59, in seconds since 1970: what lies beyond counts as that
@@ -61,7 +65,7 @@ _CLOCKS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-class PackageSource(TableSource):
+class PackageSource(RecordFile):
     """A file whose names and formats have been looked at.
 
     Args:
@@ -77,24 +81,26 @@ class PackageSource(TableSource):
         self._second = 0.001 if self._ending == ".dta" else 1.0  # Stata counts thousandths
         self._given = None if written is None else written.encoding
         about = self._read(metadataonly=True, encoding=self._given)[1]
-        self._stored = list(about.column_names)
+        stored = list(about.column_names)
+        super().__init__(path, stored, written)
+        self._columns: Mapping[str, Column] = {} if written is None else written.columns
+        self.labelled = path if self._ending in LABELLED else None
         self._encoding = self._codec(about.file_encoding)
-        self._names = header_names(self._stored, path.name, written)
+        self.title = tuple([about.file_label or "", *(about.notes or ())])
         self._form = {
-            name: _form(about.original_variable_types.get(stored), about.readstat_variable_types.get(stored))
-            for name, stored in zip(self._names, self._stored, strict=True)
+            name: _form(about.original_variable_types.get(own), about.readstat_variable_types.get(own))
+            for name, own in zip(self._names, stored, strict=True)
         }
-        super().__init__(path.name, self._names)
-
-    @override
-    def pieces(self) -> list[TableSource]:
-        return [self]
+        self._gone = {
+            name: [(each["lo"], each["hi"]) for each in about.missing_ranges.get(own, ())]
+            for name, own in zip(self._names, stored, strict=True)
+        }
 
     @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        places, first = [self._names.index(name) for name in columns], 0
+        places, first = self._places(columns), 0
         most = max(1, CELLS_AT_ONCE // len(self._names))
         while True:
             found = self._read(
@@ -113,15 +119,48 @@ class PackageSource(TableSource):
             first += rows
 
     def _column(self, cells: Sequence[Any], name: str) -> pd.Series[Any]:
-        form = self._form[name]
+        form, kept = self._form[name], self._named(name)
         if form == "text":
             known = {text: self._text(text) for text in set(cells)}
-            return pd.Series([known[text] for text in cells], dtype=object)
-        numbers: Floats = np.array(cells, dtype=np.float64)
+            gone = {code for code, text in known.items() if text not in kept and self._is_gone(text, name)}
+            return pd.Series([None if text in gone else known[text] for text in cells], dtype=object)
+        tags = {place: f".{cell}" for place, cell in enumerate(cells) if isinstance(cell, str)}
+        numbers: Floats = np.array([np.nan if place in tags else cell for place, cell in enumerate(cells)], np.float64)
+        numbers = self._without_gone(numbers, name, kept)
+        found = self._formed(numbers, form)
+        if not any(_TAG.fullmatch(text) for text in kept):
+            return found
+        found = found.astype(object)  # whichever cells have a tag
+        for place, tag in tags.items():
+            found.iat[place] = tag if tag in kept else None
+        return found
+
+    def _formed(self, numbers: Floats, form: str) -> pd.Series[Any]:
         if form == "span":
             numbers = numbers * self._second
             return pd.Series([None if np.isnan(number) else clock_text(number) for number in numbers], dtype=object)
         return pd.Series(numbers if form == "number" else self._moments(numbers, form))
+
+    def _named(self, name: str) -> frozenset[str]:
+        """Return the texts that a schema names of a column: for missing cells, and in its list of values."""
+        column = self._columns.get(name)
+        if column is None:
+            return frozenset()
+        texts = [*column.missing_tokens, *map(label, column.shown_values)]
+        return frozenset({*texts, *(label(float(text)) for text in texts if is_plain_number(text))})
+
+    def _is_gone(self, cell: Any, name: str) -> bool:
+        """Whether the file declares that a cell is missing."""
+        return any(type(cell) is type(lowest) and lowest <= cell <= highest for lowest, highest in self._gone[name])
+
+    def _without_gone(self, numbers: Floats, name: str, kept: Collection[str]) -> Floats:
+        """Return numbers without those that the file declares missing and the schema does not name."""
+        for lowest, highest in self._gone[name]:
+            if isinstance(lowest, float):
+                inside = (numbers >= lowest) & (numbers <= highest)
+                lost = [number for number in np.unique(numbers[inside]) if label(float(number)) not in kept]
+                numbers = np.where(np.isin(numbers, lost), np.nan, numbers)
+        return numbers
 
     def _text(self, text: str | None) -> str | None:
         if text is None or self._encoding is None:
@@ -158,6 +197,8 @@ class PackageSource(TableSource):
         reader: Callable[..., tuple[Any, Any]] = getattr(pyreadstat, _READERS[self._ending])
         if self._ending == ".por":
             how.pop("encoding", None)
+        if self._ending not in (".por", ".xpt"):
+            how["user_missing"] = True
         try:
             return reader(str(self._path), **how)
         except Exception:  # the library's own errors; a message may show a cell

@@ -40,6 +40,8 @@ COUNTED = 0.1
 _BETAS = (0.5, 0.99)
 _LAST_RATE = 0.05
 _KEPT_EVERY = 250
+_LOOKED_BACK = 100
+"""Steps whose distances are averaged, of one batch each, before a fit ends."""
 _FEWEST = 1.0
 
 
@@ -122,11 +124,13 @@ class ImageFit:
     Attributes:
         generator: The generator.
         shares: ``(K,)`` share of each label.
+        noise: σ of the release.
         distance: A generator's squared distance from the released means; None for a Gaussian.
     """
 
     generator: UpsamplingGenerator | GaussianImages
     shares: Tensor
+    noise: float
     distance: Callable[[nn.Module], Tensor] | None
 
 
@@ -134,11 +138,11 @@ def fit_images(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> 
     """Release the mean features of images, unless an interrupted run has, and make a generator from them."""
     if settings.model == "network":
         fit = fit_generator(job, settings, sums)
-        return ImageFit(generator=fit.average, shares=fit.shares, distance=fit.loss)
+        return ImageFit(generator=fit.average, shares=fit.shares, noise=sums.deviations[0], distance=fit.loss)
     total = _total(job, sums, build_features(job.encoder, settings).to(job.device))
     found = make_target(total, sums.deviations[0])
     generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
-    return ImageFit(generator=generator.to(job.device), shares=found.shares, distance=None)
+    return ImageFit(generator=generator.to(job.device), shares=found.shares, noise=sums.deviations[0], distance=None)
 
 
 def fit_generator(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
@@ -161,7 +165,7 @@ def fit_generator(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) 
     def keep() -> None:
         job.checkpoints.save(sums.taken, fit.state())
 
-    while fit.done < settings.fit_steps:
+    while fit.done < settings.fit_steps and not fit.within_noise:
         try:
             job.check_stop()
         except Interrupted:
@@ -266,6 +270,7 @@ class GeneratorFit:
         self._noise = torch.Generator().manual_seed(job.seed + 1)
         self.done = 0
         self.distance = math.nan
+        self._recent = torch.zeros(0)
 
     def loss(self, generator: nn.Module) -> Tensor:
         """Return a generator's squared distance from the noisy target, estimated from a batch without bias."""
@@ -291,7 +296,15 @@ class GeneratorFit:
         self._optimizer.step()
         self.done += 1
         self.distance = float(loss.detach()) - self._floor
+        self._recent = torch.cat([self._recent, torch.tensor([self.distance])])[-_LOOKED_BACK:]
         self._follow()
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the distance of the last steps is 0 within its standard error: what is left is noise."""
+        if len(self._recent) < _LOOKED_BACK:
+            return False
+        return float(self._recent.mean()) <= float(self._recent.std()) / math.sqrt(_LOOKED_BACK)
 
     def _rate(self) -> float:
         """Return the learning rate, which falls along a cosine."""
@@ -306,12 +319,16 @@ class GeneratorFit:
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that a resumed run needs."""
-        return network_states.to_tensors(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+        return network_states.to_tensors(*self._learning()) | {
+            "fit_step": torch.tensor([self.done]),
+            "recent": self._recent,
+        }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""
         network_states.restore(tensors, *self._learning())
         self.done = int(tensors["fit_step"][0])
+        self._recent = tensors.get("recent", self._recent)  # not in checkpoints of an earlier version
 
     def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
         return {"generator": self.generator, "average": self.average}, {"optimizer": self._optimizer}

@@ -6,7 +6,6 @@ is some thousand numbers for each label, with the noise of one Gaussian mechanis
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,15 +18,18 @@ from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
     DEEP,
+    LARGEST_SIDE,
     LAST,
     cosine_numbers,
     cosine_pairs,
+    cosine_sides,
     fourier_work,
     gaussian_work,
     paths,
     pixels,
     places,
     scattering_work,
+    shrinking,
     upsampling_work,
 )
 from doublure.private.accounting import GaussianEvent
@@ -78,11 +80,11 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        images, (*_, colours), said = ImageSchema.of(schema).images, ImageSchema.of(schema).shape, []
+        images, said = ImageSchema.of(schema).images, []
         if images.pictures is None:
             said.append(
-                "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
-                "of digits, letters or sketches declare pictures: drawings"
+                "Pictures: images.pictures is not declared; declare aligned if everything stands in the same place in "
+                "all images, scenes if not, and drawings of digits, letters or sketches, which may stand askew"
             )
         if settings.model == "gaussian":
             said.append(
@@ -90,10 +92,10 @@ class ImageStatistics(StatisticsStrategy[S]):
                 "outlines; if things always stand in the same place, as in portraits, model=network draws outlines, "
                 "and method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
-        elif images.pictures != "drawings" and colours > 1:
+        elif images.pictures != "drawings" and not images.aligned:
             said.append(
-                "Colours: coloured photographs of things in changing places, such as CIFAR-10's, come out as patches "
-                "of colour; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
+                "Scenes: things in changing places, such as CIFAR-10's, come out as patches of colour; method "
+                "latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
         return tuple(said)
 
@@ -109,7 +111,7 @@ class ImageStatistics(StatisticsStrategy[S]):
         classes = max(1, classes_of(schema))
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         if settings.model == "gaussian":
-            return _gaussian_work(shape, records, classes, steps)
+            return _gaussian_work(shape, records, classes, steps, ImageSchema.of(schema).pixel_bytes)
         drawn, kept = drawing_work(schema, settings)
         (waves, matrices), deep = scattering_work(shape, 1), settings.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
@@ -125,7 +127,7 @@ class ImageStatistics(StatisticsStrategy[S]):
         flops = 2.0 * records * seen + settings.fit_steps * settings.batch * (6.0 * drawn + 4.0 * seen)
         numbers = settings.batch * (4 * settings.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * settings.features
-        held = 3 * records * (height * width * colours + 4)
+        held = 3 * records * (ImageSchema.of(schema).pixel_bytes + 4)
         return Work(
             flops=flops,
             steps=steps,
@@ -148,6 +150,18 @@ class ImageStatistics(StatisticsStrategy[S]):
             f"by their shares labels have few images for noisy mean features: {named}{more}; expect shapes at best, or "
             "join them with others",
         )
+
+    @override
+    def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        height, width, colours = ImageSchema.of(schema).shape
+        if max(height, width) <= LARGEST_SIDE:
+            return ()
+        factor = shrinking((colours, height, width))
+        drawn = (height // factor, width // factor)
+        if settings.model == "gaussian":
+            drawn = cosine_sides((colours, height, width))
+        shown = " x ".join(map(str, drawn))
+        return (f"images of {height} x {width} pixels show what {shown} pixels show: they are drawn so and enlarged",)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
@@ -176,10 +190,10 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
     return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
-def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int) -> Work:
+def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int, size: int) -> Work:
     """Return the cost of the sums of moments and of the matrix roots computed from them."""
     seen, _, side = gaussian_work(shape)
-    blocks, held = 2 * shape[0] * labels, 3 * records * (math.prod(shape) + 4)
+    blocks, held = 2 * shape[0] * labels, 3 * records * (size + 4)
     numbers = 2 * blocks * side**2 + 4 * labels * (cosine_pairs(shape) + cosine_numbers(shape))
     return Work(
         flops=2.0 * records * seen + _OF_ROOT * blocks * side**3,

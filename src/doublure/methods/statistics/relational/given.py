@@ -118,8 +118,8 @@ class StageTables(NoisyTables):
 
     @override
     def _places(self, purpose: str) -> int:
-        told = self._given is not None and purpose == plan.CELLS
-        return super()._places(purpose) + (plan.COPIES[purpose] * self._known if told else 0)
+        of_each = {plan.CELLS: plan.COPIES[plan.CELLS], plan.CODES: plan.CODE_LEVELS}.get(purpose, 0)
+        return super()._places(purpose) + (of_each * self._known if self._given is not None else 0)
 
     @override
     def _released(

@@ -19,6 +19,7 @@ that these names cannot clash with a column of the schema.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from doublure.encode.above_root import above_root
@@ -26,7 +27,7 @@ from doublure.encode.columns import integer_domain
 from doublure.encode.repeating import repeating
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.columns import CategoryColumn, Column, IntegerColumn
+from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
@@ -259,8 +260,23 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     missing = column.missing if together else False
     beyond = 0 if together else int(domain.nullable)
     if column.listed:
-        return CategoryColumn(values=tuple(range(domain.last + 1 + beyond)), missing=False)
+        values = tuple(range(domain.last + 1 + beyond))
+        parents = _parents(domain)
+        if parents:
+            return CodeColumn(values=values, parents=parents, missing=False)
+        return CategoryColumn(values=values, missing=False)
     return IntegerColumn(bounds=_held(domain.first, max(domain.last + beyond, domain.first + 1)), missing=missing)
+
+
+def _parents(domain: IntegerDomain) -> dict[str, str]:
+    """Return the group above each value and group of a list of codes; nothing for other columns."""
+    levels = domain.nested_levels().tolist()
+    names = [[f"{place}.{group}" for group in level] for place, level in enumerate(levels)]
+    return dict(
+        pair
+        for above, below in pairwise([*names, map(str, range(domain.last + 1))])
+        for pair in zip(below, above, strict=True)
+    )
 
 
 def _held(first: int, last: int) -> tuple[int, int]:

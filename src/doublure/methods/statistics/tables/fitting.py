@@ -77,7 +77,8 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
     job.hand_out(name_tables(tables.encoder, patterns, tables.blocks, tables.published))
     moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
-    fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
+    joined = tables.pairs or tables.edges or tables.by_target
+    fits = [(own, components) for own in range(len(moments)) for components in settings.fits if joined]
     total = len(fits) * settings.fit_steps
     job.progress.stage("fit the generator", total)
     parts = []
@@ -93,10 +94,12 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
         job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
         parts.append(_with_class(fitted.probabilities, own, tables))
     job.progress.at(total)
+    parts = parts or [own.single[None] for own in moments]
     probabilities = np.maximum(np.concatenate(parts), _LEAST)
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
-    weights = np.repeat(tables.class_rows / tables.class_rows.sum(), settings.components) / settings.components
+    components = len(probabilities) // len(tables.class_rows)
+    weights = np.repeat(tables.class_rows / tables.class_rows.sum(), components) / components
     return TableFit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
 
 
@@ -168,7 +171,7 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     cuts = np.cumsum([node.size for node in nodes])
     *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # (K, 0) without a target
     shares = [own / own.sum(1, keepdims=True) for own in shares]
-    order = [0, *(child for _, child in tables.edges)]
+    order = [0, *(child for _, child in tables.edges)] if tables.edges else list(range(len(nodes)))
     turn = {place: number for number, place in enumerate(order)}
     drawn: list[TreeNode] = []
     for place in order:

@@ -148,6 +148,47 @@ def join_rare(groups: Ints, masses: Floats, *, seen: float, nullable: int) -> In
     return found[groups]
 
 
+def join_codes(levels: Ints, groups: Ints, masses: Floats, *, least: float) -> Ints:
+    """Return groups of codes with those of few rows joined up the tree, until none but the last has few.
+
+    Groups of few rows join others of the same public group, then what remains is one of few or many. Codes without any
+    rows go where the first with rows in their smallest public group is: none is drawn by itself.
+
+    Args:
+        levels: ``(L, n)`` the public group of each code, the coarsest level first.
+        groups: ``(n,)`` the groups so far, numbered from 0.
+        masses: ``(n,)`` rows of each code.
+        least: Rows below which a group has few.
+    """
+    held = np.bincount(groups, masses)
+    first = heaviest_codes(groups, masses)
+    joined = np.arange(len(held))
+    for level in (*levels[::-1], np.zeros(len(groups), dtype=np.int64)):
+        few = np.bincount(joined, held, len(held))[joined] < least
+        above = level[first]
+        for public in np.unique(above[few]):
+            own = few & (above == public)
+            joined[own] = joined[np.flatnonzero(own)[0]]
+    found = joined[groups]
+    for level in (*levels[::-1], np.zeros(len(groups), dtype=np.int64)):  # where codes without rows belong
+        some = np.flatnonzero(masses > 0)
+        public, at = np.unique(level[some], return_index=True)
+        with_rows = np.full(int(level.max()) + 1, -1)
+        with_rows[public] = some[at]
+        moved = (masses <= 0) & (with_rows[level] >= 0)
+        found[moved] = found[with_rows[level[moved]]]
+        masses = np.where(moved, 1.0, masses)
+    return np.unique(found, return_inverse=True)[1].reshape(-1)
+
+
+def heaviest_codes(groups: Ints, masses: Floats) -> Ints:
+    """Return the place of the code with the most rows of each group ``(n,)``."""
+    order = np.argsort(masses, kind="stable")
+    found = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    found[groups[order]] = order
+    return found
+
+
 def split_groups(leaves: ColumnLeaves, groups: Ints, *, most: int) -> Ints:
     """Return groups of about equal mass nested in coarser ones."""
     full = _FULL * max(leaves.mass.sum(), _TINY) / most

@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are up to eleven releases, each with exact discrete Gaussian noise
+There are up to twelve releases, each with exact discrete Gaussian noise
 (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
@@ -22,6 +22,7 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.plan import (
     PlannedReleases,
     affordable_pairs,
+    better_together,
     counted_columns,
     parse_focus,
     plan_releases,
@@ -52,8 +53,17 @@ class TableStatistics(StatisticsStrategy[S]):
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
         within = within if len(counted) > 1 else ""
+        asked = settings.within or settings.focus or settings.paired or settings.scored
+        structure = settings.structure or ("tree" if asked else None)
+        if structure == "columns" and asked:
+            raise SettingError(
+                "counts no pair, and nothing within a column",
+                field="structure",
+                remedy="leave it out, or leave out within, focus, paired and scored",
+            )
         parse_focus(schema, settings.focus, within)
-        return settings.model_copy(update={"within": within})
+        within = "" if structure == "columns" else within
+        return settings.model_copy(update={"within": within, "structure": structure})
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
@@ -66,11 +76,19 @@ class TableStatistics(StatisticsStrategy[S]):
                 remedy='leave it out, or count no pair within a column: within=""',
             )
         noise = noise_multiplier()
+        seen = float(f"{schema.public_units / noise:.4g}")
+        structure = settings.structure
+        if structure is None:
+            together = better_together(schema, settings.within or "", noise, round_values=settings.round_values)
+            structure = "tree" if together else "columns"
+        if structure == "columns":
+            return settings.model_copy(update={"within": "", "structure": structure, "seen": seen})
         scored, paired = affordable_pairs(schema, settings.within or "", noise, round_values=settings.round_values)
         update = {
             "scored": settings.scored or scored or 1,
             "paired": settings.paired or paired or 1,
-            "seen": float(f"{schema.public_units / noise:.4g}"),
+            "seen": seen,
+            "structure": structure,
         }
         return settings.model_copy(update=update)
 
@@ -91,6 +109,15 @@ class TableStatistics(StatisticsStrategy[S]):
             for note in schema.columns[name].notes()
         ]
         return (*super().warnings(schema, settings), *wide)
+
+    @override
+    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        if settings.structure != "columns":
+            return ()
+        return (
+            "Structure: each column is counted and drawn by itself. At this ε noise would hide most pairs of so few "
+            f"{schema.unit.name} records; structure=tree counts them all the same",
+        )
 
     @override
     def needs_torch(self, settings: S) -> bool:
@@ -121,6 +148,7 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         paired=own.paired,
         seen=own.seen,
         round_values=own.round_values,
+        together=own.structure != "columns",
     )
 
 

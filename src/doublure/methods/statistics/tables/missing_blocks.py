@@ -15,6 +15,7 @@ from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 
 from doublure.schema.rules.rule import Rule
 
@@ -33,6 +34,8 @@ _EXPLAINED = 0.95
 
 Rows of other patterns count as the most similar clear one, so that a column that is missing at random would hardly
 ever be missing. Such a column leaves the table, and is drawn from its own counts."""
+_SURE = 100.0
+"""Precision of the number of all rows, in that of a pattern: it is known from all columns together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,29 +110,73 @@ def heaviest(blocks: Sequence[MissingBlock]) -> list[MissingBlock]:
     return [block for block in blocks if any(block is each for each in chosen)]
 
 
-def explained_bits(counts: Floats, noise: float) -> tuple[tuple[int, ...], Floats, float]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MissingRows:
+    """The rows that miss each block, by the columns' own counts.
+
+    Attributes:
+        rows: ``(q,)``.
+        variance: ``(q,)`` of their noise.
+        columns: ``(q,)`` number of columns of each block.
+        every: Number of all rows.
+    """
+
+    rows: Floats
+    variance: Floats
+    columns: Floats
+    every: float
+
+    def of_bits(self, bits: Sequence[int]) -> MissingRows:
+        """Return those of some blocks."""
+        at = list(bits)
+        return MissingRows(rows=self.rows[at], variance=self.variance[at], columns=self.columns[at], every=self.every)
+
+
+def explained_bits(counts: Floats, noise: float, missing: MissingRows) -> tuple[tuple[int, ...], Floats, float]:
     """Return which bits of patterns stay, so that clear patterns hold nearly all rows; none, where noise hides all.
 
     Args:
         counts: ``(2^q,)`` noisy counts.
         noise: Standard deviation of each.
+        missing: Rows that miss each block. Noise of so many cells hides them in the patterns' own sums.
 
     Returns:
         The places of the bits that stay, the counts of their patterns, and the standard deviation of those.
     """
     bits = tuple(range(int(counts.size).bit_length() - 1))
-    while bits:
+    while bits and _unexplained(counts, noise, missing.of_bits(bits)) > 0:
         wider = noise * math.sqrt(2)
         summed = [_without(counts, bit) for bit in range(len(bits))]
-        unseen = _unseen(counts, noise)
-        if _explained(counts, noise) < _EXPLAINED:
-            gone = int(np.argmax([_explained(each, wider) for each in summed]))
-        elif unseen.max() > 0:
-            gone = int(np.argmax(unseen))
-        else:
-            break
-        counts, noise, bits = summed[gone], wider, bits[:gone] + bits[gone + 1 :]
+        left = [bits[:gone] + bits[gone + 1 :] for gone in range(len(bits))]
+        # A block that leaves is torn into its columns.
+        torn = [(missing.columns[bit] - 1) * missing.rows[bit] for bit in bits]
+        unexplained = [
+            _unexplained(each, wider, missing.of_bits(some)) for each, some in zip(summed, left, strict=True)
+        ]
+        gone = int(np.argmin(np.add(unexplained, torn)))
+        counts, noise, bits = summed[gone], wider, left[gone]
     return bits, counts, noise
+
+
+def clear_patterns(counts: Floats, noise: float, missing: MissingRows) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the clear patterns ``(m,)``, at least one, and their likely rows, which agree with the rows of each block.
+
+    Rows of other patterns count as the most similar clear one, but their blocks' shares are known from the columns.
+    Least squares over all three: the patterns' counts, the blocks' rows, and the number of all rows.
+
+    Args:
+        counts: ``(2^q,)`` noisy counts.
+        noise: Standard deviation of each.
+        missing: Rows that miss each block.
+    """
+    kept = np.flatnonzero(_clear(counts, noise))
+    kept = kept if len(kept) else np.array([int(np.argmax(counts))])
+    shown = ((kept[:, None] >> np.arange(len(missing.rows))) & 1).astype(np.float64)
+    sure = noise / math.sqrt(_SURE)
+    sides = np.vstack([np.eye(len(kept)) / noise, shown.T / np.sqrt(missing.variance)[:, None],
+                       np.ones((1, len(kept))) / sure])  # fmt: skip
+    wanted = np.concatenate([counts[kept] / noise, missing.rows / np.sqrt(missing.variance), [missing.every / sure]])
+    return kept, optimize.nnls(sides, wanted)[0]
 
 
 def _without(counts: Floats, bit: int) -> Floats:
@@ -138,15 +185,17 @@ def _without(counts: Floats, bit: int) -> Floats:
     return np.asarray(counts.reshape((2,) * axes).sum(axis=axes - 1 - bit)).ravel()
 
 
-def _unseen(counts: Floats, noise: float) -> Floats:
-    """Return, for each bit, the rows in which it is set beyond those in clear patterns, noise and a share allowed."""
+def _unexplained(counts: Floats, noise: float, missing: MissingRows) -> float:
+    """Return the cells that clear patterns leave open, a share and noise allowed.
+
+    These are the columns of rows beyond those in clear patterns, and those of each block's missing rows.
+    """
     shown = (np.arange(counts.size)[:, None] >> np.arange(int(counts.size).bit_length() - 1)) & 1
-    every, clear = shown.T @ counts, shown.T @ np.where(_clear(counts, noise), counts, 0.0)
-    return np.asarray(_EXPLAINED * every - clear - _WITHIN_NOISE * noise * math.sqrt(counts.size / 2))
-
-
-def _explained(counts: Floats, noise: float) -> float:
-    return float(counts[_clear(counts, noise)].sum() / max(counts.sum(), 1.0))
+    clear = _clear(counts, noise)
+    spread = np.sqrt(missing.variance + shown.T @ clear * noise**2)
+    unseen = _EXPLAINED * missing.rows - shown.T @ (counts * clear) - _WITHIN_NOISE * spread
+    rows = _EXPLAINED * missing.every - float(counts[clear].sum())
+    return float(missing.columns @ np.maximum(unseen, 0.0) + missing.columns.sum() * max(rows, 0.0))
 
 
 def _clear(counts: Floats, noise: float) -> npt.NDArray[np.bool_]:

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
+from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
+from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
 from doublure.methods.statistics.tables.leaves import (
     ColumnLeaves,
     Floats,
     Ints,
     coarsen,
+    heaviest_codes,
+    join_codes,
     join_leaves,
     join_rare,
     split_groups,
@@ -54,18 +58,14 @@ class MissingPatterns:
     bits: Ints
 
     @classmethod
-    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], counts: Floats, noise: float) -> MissingPatterns:
-        """Keep the patterns with significant counts, at least one."""
-        kept = np.flatnonzero(counts > (math.sqrt(2 * math.log(len(counts))) + _CLEAR) * noise)
-        kept = kept if len(kept) else np.array([int(np.argmax(counts))])
-        shown = (np.arange(len(counts))[:, None] >> np.arange(len(parts))) & 1
+    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], kept: Ints, rows: Floats) -> MissingPatterns:
+        """Keep patterns ``(kept,)`` with these rows; of those equally similar, others count as the one with most."""
+        shown = (np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1
         bits = shown[kept]
-        apart = (shown[:, None, :] != bits[None]).sum(2) - 0.5 * counts[kept] / max(float(counts[kept].max()), 1.0)
+        apart = (shown[:, None, :] != bits[None]).sum(2) - 0.5 * rows / max(float(rows.max()), 1.0)
         return cls(parts=parts, marks=marks, nearest=apart.argmin(1), bits=bits)
 
 
-_CLEAR = 0.5
-"""Deviations beyond √(2 log n), the expected maximum of n normal numbers, that make a count significant."""
 _LEAST_OWN, _LEAST_PAIRED = 3.0, 4.0
 """Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
 _RARE = 0.5
@@ -88,6 +88,7 @@ class Node:
         believed: ``(m,)`` most likely counts of the coarse groups, adding up to all rows.
         fine: ``(leaves,)`` groups in the tree's pairs, nested in the coarse ones.
         posterior: All counts of a number together; None for others.
+        codes: All counts of a long list of codes together; None for others.
         missing: Earlier counts ``(kinds,)`` of missing cells, and their precision.
     """
 
@@ -101,17 +102,17 @@ class Node:
     single_variance: Floats = field(default_factory=lambda: np.zeros(0))
     believed: Floats = field(default_factory=lambda: np.zeros(0))
     fine: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    posterior: ColumnPosterior | None = None
+    posterior: ColumnPosterior | ExchangeablePosterior | None = None
+    codes: CodePosterior | None = None
     missing: tuple[Floats, float] = field(default_factory=lambda: (np.zeros(0), 0.0))
 
     @classmethod
-    def of_patterns(cls, patterns: MissingPatterns, counts: Floats, noise: float) -> Node:
-        """Return the node of the patterns, with their counts."""
+    def of_patterns(cls, patterns: MissingPatterns, rows: Floats, noise: float) -> Node:
+        """Return the node of the patterns, with their rows."""
         kept = len(patterns.bits)
         domain = IntegerDomain(first=0, last=kept - 1, nullable=False)
         node = cls(leaves=ColumnLeaves.of(domain, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
-        node.counts = np.bincount(patterns.nearest, counts, kept)
-        node.variance = noise**2 * len(counts) / kept
+        node.counts, node.variance = rows, noise**2
         return node
 
     @property
@@ -162,7 +163,7 @@ class Node:
         domain = self.leaves.domain
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
-        self.posterior = ColumnPosterior(domain, starts)
+        self.posterior = make_posterior(domain, starts)
         self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
         if lattices is not None:
             self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
@@ -173,9 +174,50 @@ class Node:
         self.missing = cells.counts[len(public) :], 1 / cells.variance
         self.take_posterior(np.maximum(self.missing[0], 0.0))
 
+    @property
+    def listed(self) -> int:
+        """Number of codes of a list with groups above them; 0 for other columns."""
+        domain = self.leaves.domain
+        return domain.last - domain.first + 1 if self.patterns is None and len(domain.levels()) else 0
+
+    def smallest_groups(self) -> Ints:
+        """Return the smallest public group of each code; kinds of missing cells follow."""
+        groups = self.leaves.domain.nested_levels()[-1]
+        return np.append(groups, groups.max() + 1 + np.arange(self.leaves.domain.nullable))
+
+    def locate_codes(self, single: NoisyCounts, groups: NoisyCounts) -> None:
+        """Estimate the rows of codes from the counts of each, and of their smallest groups.
+
+        Args:
+            single: Counts of codes and of kinds of missing cells.
+            groups: The same of groups.
+        """
+        listed, kinds = self.listed, self.leaves.domain.nullable
+        self.codes = CodePosterior(self.leaves.domain.nested_levels())
+        self.codes.see(np.arange(listed), single.counts[:listed], single.variance)
+        body = groups.counts[: len(groups.counts) - kinds]
+        self.codes.see(self.smallest_groups()[:listed], body, groups.variance)
+        self.codes.fit(max(float(body.sum()), 1.0))
+        precision = 1 / single.variance + 1 / groups.variance
+        missing = single.counts[listed:] / single.variance + groups.counts[len(body) :] / groups.variance
+        self.missing = missing / precision, precision
+        self.leaves.mass = np.append(self.codes.mass, np.maximum(self.missing[0], 0.0))
+
+    def _joined_codes(self, groups: Ints, least: float) -> Ints:
+        """Return groups of codes of at least so many rows; kinds of missing cells stay alone."""
+        body = self.leaves.mass[: self.listed]
+        found = join_codes(self.leaves.domain.nested_levels(), groups[: self.listed], body, least=least)
+        return np.append(found, found.max() + 1 + np.arange(self.leaves.domain.nullable))
+
+    def _half_a_share(self, most: int) -> float:
+        """Return half of the rows that a group of codes has where all have as many."""
+        return float(self.leaves.mass[: self.listed].sum()) / (2 * most)
+
     def join(self, *, most: int, noise: float, pair_noise: float) -> None:
         """Choose the groups in which the column is counted, at this noise."""
-        if not self.leaves.mass[: len(self.leaves.starts)].any():  # a narrow column, whose rows were not located
+        if self.codes is not None:
+            self.own = self._joined_codes(np.arange(self.listed), max(_LEAST_OWN * noise, self._half_a_share(most)))
+        elif not self.leaves.mass[: len(self.leaves.starts)].any():  # a narrow column, whose rows were not located
             self.own = np.arange(self.leaves.size)
         else:
             self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
@@ -198,6 +240,10 @@ class Node:
             self.posterior.fit()
             self.take_posterior(missing)
             self.leaves.mass[: len(self.leaves.starts)] *= present / max(float(self.posterior.mass.sum()), _LEAST)
+        elif self.codes is not None:
+            self.codes.see(self.own[: self.listed], body, self.variance)
+            self.codes.fit(max(present, _LEAST))
+            self.leaves.mass = np.append(self.codes.mass, missing)
         elif self.patterns is None:
             likely = posterior_counts(body, np.full(len(body), self.variance), total=max(present, _LEAST))
             self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing))
@@ -205,14 +251,22 @@ class Node:
             likely = project_to_simplex(self.counts, np.full(len(self.counts), self.variance), total=total)
             self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
-        self.coarse = coarsen(self.leaves, self.own, most=most, least=least)
-        if not self.ordered and self.patterns is None:
+        if self.codes is not None:
+            self.coarse = self._joined_codes(self.own, max(least, self._half_a_share(most)))
+        else:
+            self.coarse = coarsen(self.leaves, self.own, most=most, least=least)
+        if not self.ordered and self.patterns is None and self.codes is None:
             held = np.bincount(self.own, self.leaves.mass, len(self.counts))
             nullable = self.leaves.domain.nullable
             self.coarse = join_rare(self.own, held, seen=_RARE * pair_noise, nullable=nullable)
-        group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
+        group_of = self.coarse[heaviest_codes(self.own, self.leaves.mass)]
         self.single = np.bincount(group_of, self.counts, self.size)
         self.single_variance = np.bincount(group_of, minlength=self.size) * self.variance
+        if self.codes is not None:
+            known = self.codes.variances(self.coarse[: self.listed])
+            self.single[: len(known)] = np.bincount(self.coarse, self.leaves.mass, self.size)[: len(known)]
+            self.single_variance[: len(known)] = np.minimum(known, self.single_variance[: len(known)])
+            self.own = self._joined_codes(self.own, 0.0)  # groups that turned out to have no rows join others
         if self.posterior is not None:  # groups are known from all counts of the column together
             known = self.posterior.variances(self.coarse[: len(self.leaves.starts)])
             groups = len(known)
@@ -252,6 +306,10 @@ class Node:
         self.believed = project_to_simplex(self.single, self.single_variance, total=total)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
 
+    def missing_rows(self) -> float:
+        """Return the likely rows without a value."""
+        return float(self.leaves.mass[len(self.leaves.starts) :].sum())
+
     def refine(self, most: int) -> None:
         """Choose the groups in the tree's pairs."""
         if self.ordered:
@@ -269,3 +327,8 @@ _SURE = 100.0
 """Precision of a column's total, in that of a group's count: it is known from all columns together."""
 _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""
+
+
+def make_posterior(domain: IntegerDomain, starts: Ints) -> ColumnPosterior | ExchangeablePosterior:
+    """Return what estimates the rows of a column's leaves from all of its counts, by what its cells are like."""
+    return ColumnPosterior(domain, starts) if domain.smooth else ExchangeablePosterior(domain, starts)

@@ -10,11 +10,12 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 4    wide columns on nested lattices, ``(lattices,)``       how much values are round
 5    full cells in single and round values, ``(parts,)``    leaves and their masses
 6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
-7    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-8    each node within the target, ``(m, V)``                margins of nodes and of the target
-9    scores of pairs, one number each                       which pairs are counted, and the spanning tree
-10   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-11   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+7    long lists of codes, and their groups, ``(codes,)``    masses of codes
+8    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+9    each node within the target, ``(m, V)``                margins of nodes and of the target
+10   scores of pairs, one number each                       which pairs are counted, and the spanning tree
+11   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+12   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -38,13 +39,14 @@ from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.methods.statistics.tables.missing_blocks import (
     MOST_BLOCKS,
     MissingBlock,
+    MissingRows,
+    clear_patterns,
     declared_groups,
     explained_bits,
     heaviest,
     join_neighbours,
 )
-from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts
-from doublure.methods.statistics.tables.posterior import ColumnPosterior
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -127,6 +129,8 @@ class NoisyTables:
         self.class_rows: Floats = np.ones(1)
         self.by_class: list[tuple[Floats, Floats]] = []
         self.blocks: dict[int, tuple[int, ...]] = {}
+        self._missing: list[MissingBlock] = []
+        self._seen_patterns: list[NoisyCounts] = []
         self.nodes: list[Node] = []
         self.rows = 1.0
         self.by_target: list[NoisyCounts] = []
@@ -150,19 +154,32 @@ class NoisyTables:
     # -- the releases in order ---------------------------------------------------------------------------------------
 
     def _count_patterns(self) -> None:
-        """Count each pattern of missing cells, block by block, and keep the significant ones as node 0."""
-        blocks = self._missing_blocks()
-        some = sum(len(block.parts) for block in blocks) > 1
-        wanted = [(_patterns(blocks),)] if some else []
-        for noisy in self._released(plan.PATTERNS, wanted):
-            bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance))
-            kept = [blocks[bit] for bit in bits]
-            if sum(len(block.parts) for block in kept) < 2:  # a column alone is better known by its own counts
-                kept, counts = [], np.array([counts.sum()])
-            self.blocks = {block.parts[0]: block.parts for block in kept}
-            parts, marks = tuple(self.blocks), tuple(block.mark for block in kept)
-            together = MissingPatterns.of(parts, marks, counts, noise)
-            self.nodes.append(Node.of_patterns(together, counts, noise))
+        """Count each pattern of missing cells, block by block."""
+        self._missing = self._missing_blocks()
+        some = sum(len(block.parts) for block in self._missing) > 1
+        self._seen_patterns = self._released(plan.PATTERNS, [(_patterns(self._missing),)] if some else [])
+
+    def _keep_patterns(self, most: int, pair_noise: float) -> None:
+        """Keep the significant patterns as node 0, once it is known how many rows miss each column."""
+        for noisy in self._seen_patterns:
+            own = {node.leaves.part: node for node in self.nodes}
+            columns = [[own[part] for part in block.parts] for block in self._missing]
+            missing = MissingRows(
+                rows=np.array([np.mean([node.missing_rows() for node in nodes]) for nodes in columns]),
+                variance=np.array([np.mean([node.variance for node in nodes]) / len(nodes) for nodes in columns]),
+                columns=np.array([float(len(nodes)) for nodes in columns]),
+                every=self.rows,
+            )
+            bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance), missing)
+            blocks = [self._missing[bit] for bit in bits]
+            if sum(len(block.parts) for block in blocks) < 2:  # a column alone is better known by its own counts
+                bits, blocks, counts = (), [], np.array([self.rows])
+            self.blocks = {block.parts[0]: block.parts for block in blocks}
+            kept, rows = clear_patterns(counts, noise, missing.of_bits(bits))
+            together = MissingPatterns.of(tuple(self.blocks), tuple(block.mark for block in blocks), kept, rows)
+            node = Node.of_patterns(together, rows, noise)
+            node.take_counts(self.rows, most=most, pair_noise=pair_noise)
+            self.nodes.insert(0, node)
 
     def _missing_blocks(self) -> list[MissingBlock]:
         """Return the blocks whose patterns are counted: declared ones, joined by what neighbours have in common."""
@@ -185,7 +202,9 @@ class NoisyTables:
         """Locate the rows of wide columns in public cells, then on lattices and in single values."""
         columns = [Node(leaves=ColumnLeaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
-        wide = [node for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
+        lists = [node for node in columns if node.listed > plan.NARROW]
+        unlisted = [node for node in columns if node.listed <= plan.NARROW]
+        wide = [node for node in unlisted if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
         looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
@@ -209,13 +228,27 @@ class NoisyTables:
                 node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
-                node.posterior = ColumnPosterior(node.leaves.domain, node.leaves.starts)
+                node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
+        codes = self._count_codes(lists[: self._places(plan.CODES) // plan.CODE_LEVELS])
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
-        self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
+        sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
+        self._seen = float(np.median(sums)) if sums else 1.0
+
+    def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
+        """Count the codes of long lists, and their smallest public groups."""
+        axes = [
+            node.leaves.axis(groups)
+            for node in lists
+            for groups in (np.arange(node.leaves.size), node.smallest_groups())
+        ]
+        counted = self._released(plan.CODES, [(axis,) for axis in axes])
+        for place, node in enumerate(lists):
+            node.locate_codes(*counted[plan.CODE_LEVELS * place : plan.CODE_LEVELS * (place + 1)])
+        return counted
 
     def _count_columns(self) -> None:
         """Count each column in groups of its leaves, and estimate the number of rows."""
-        columns = [node for node in self.nodes if node.patterns is None]
+        columns = self.nodes
         noise = self._mean_noise(plan.COLUMNS)
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
@@ -236,6 +269,7 @@ class NoisyTables:
         paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
+        self._keep_patterns(paired, pair_noise)
 
     def _count_by_target(self) -> None:
         """Count each node's groups within the target, and use the margins for the nodes' own counts."""
@@ -308,7 +342,7 @@ class NoisyTables:
 
     def _count_tree(self) -> None:
         """Count the pairs of the maximum spanning tree of the scores, in fine groups."""
-        self.edges = self._spanning()
+        self.edges = self._spanning() if plan.TREE in self._events else []
         most = plan.fine_groups(self.rows / max(self._mean_noise(plan.TREE), _LEAST_NOISE), self.rows)
         for node in self.nodes:
             node.refine(most)

@@ -61,6 +61,7 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
         plan.NEIGHBOURS: 4, plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES,
         plan.VALUES: _SINGLE_VALUES,
         plan.REPEATED: _SINGLE_VALUES,
+        plan.CODES: _listed(schema, settings) / plan.CODE_LEVELS,
         plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
         plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,
     }  # fmt: skip
@@ -94,6 +95,12 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
         memory_bytes=int(_BYTES * memory),
         records_bytes=int(_BYTES * records),
     )
+
+
+def _listed(schema: Schema, settings: TableStatisticsSettings) -> float:
+    """Return the mean number of codes of long lists; of groups there are fewer."""
+    names = [name for name in counted_columns(schema) if name != settings.within and plan.has_groups(schema, name)]
+    return sum(len(schema.columns[name].domain) for name in names) / max(1, len(names))
 
 
 def _counted_often(sizes: list[int]) -> float:

@@ -1,0 +1,1 @@
+"""Tables in databases: addresses, connections, and statements whose cells never leave the database."""

@@ -1,0 +1,206 @@
+"""The statement that reads a table's cells in a database, in canonical form: each cell by itself, from public facts.
+
+Statements are nested selections: raw cells, their readings, what becomes of them by ``misfit``. No selection looks at
+two records, except the bounding by unit.
+
+==========================================  ===================================================================
+edge case                                   what happens
+==========================================  ===================================================================
+a cell that does not fit                    as :mod:`doublure.data.tables.cells` says
+a unit with more than ``max_records``       those are used that come first by a public hash of their cells
+two records of a unit that are equal        are one another's: which of them is used makes no difference
+a record that names no unit                 is left out, or refused
+==========================================  ===================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from doublure.errors import DataError
+from doublure.schema.columns import sql_words as sql
+from doublure.schema.columns.sql_words import (
+    Expr,
+    NotInSql,
+    SqlCell,
+    SqlLookup,
+    SqlReading,
+    SqlWords,
+    StoredAs,
+)
+
+if TYPE_CHECKING:
+    from doublure.data.databases.connection import DatabaseSession
+    from doublure.schema import Schema
+
+UNIT, RANK = "unit", "ranked"
+CELLS = "doublure_cells"
+_UNIT = "raw_unit"
+_RAW, _READ, _FITTED = "raw_cells", "read_cells", "fitted_cells"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsInSql:
+    """A table's cells as a statement.
+
+    Attributes:
+        words: Of the engine, with the public values that are joined.
+        places: Column -> its number in the names of the statement's columns.
+        statement: Selects ``n0`` the number, ``s0`` the state, ``l0`` the label, ``m0`` whether it does not fit, of
+            each column, and ``unit``.
+        stated: The columns that have states of missing.
+        labelled: Those whose list is to be learned.
+    """
+
+    words: SqlWords
+    places: Mapping[str, int]
+    statement: Any
+    stated: frozenset[str]
+    labelled: frozenset[str]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the selected columns, without misfits."""
+        found = [f"n{place}" for place in self.places.values()]
+        found += [f"s{self.places[name]}" for name in self.places if name in self.stated]
+        return found + [f"l{self.places[name]}" for name in self.places if name in self.labelled]
+
+
+def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, words: SqlWords) -> CellsInSql:
+    """Return the statement that reads a table's cells.
+
+    Args:
+        schema: The public facts, of which some may be learned later.
+        header: Column -> how the table stores it.
+        source: The table or the query, as what a statement selects from.
+        words: Of the engine.
+
+    Raises:
+        DataError: A column is stored as its type does not read it, or written in a spelling of its own.
+    """
+    from sqlglot import exp
+
+    columns = {name: column for name, column in schema.columns.items() if column.modelled}
+    places = {name: place for place, name in enumerate(columns)}
+    unit = schema.unit.id
+    asked = {name: f"r{place}" for name, place in places.items()} | ({} if unit is None else {unit: _UNIT})
+    raw = []
+    for name, own in asked.items():
+        value = exp.column(name, quoted=True)
+        raw.append((words.stripped(value) if name == unit or header[name] == "text" else value).as_(own))
+    stated, labelled = set(), set()
+    read: list[Expr] = []
+    fitted: list[Expr] = []
+    for name, column in columns.items():
+        place, kind = places[name], header[name]
+        spelt = column.spelling(schema.cell_form.marks)
+        if spelt is not None and (kind == "text" or (kind in sql.NUMBERS and spelt.digits is not None)):
+            remedy = "make a view that casts it, and declare no format of its text"
+            raise DataError("is written in a spelling of its own, which is not read in SQL", field=name, remedy=remedy)
+        try:
+            found = column.in_sql(SqlCell(exp.column(f"r{place}"), kind), words)
+        except NotInSql as refused:
+            message, _, remedy = str(refused).partition("; ")
+            raise DataError(message, field=name, remedy=remedy) from None
+        read += _named(found, place)
+        fits = column.fitted_in_sql(_selected(found, place), schema.misfit)
+        fitted += _named(fits, place)
+        stated |= {name} if found.state is not None else set()
+        labelled |= {name} if found.label is not None else set()
+    if unit is not None:
+        read.append(_read_unit(schema, header[unit]).as_(UNIT))
+        fitted.append(exp.column(UNIT).as_(UNIT))
+    inner = sql.select(*raw, of=source)
+    middle = sql.select(*read, of=sql.nested(_apart(inner, words), _RAW))
+    for each in words.lookups:
+        on = exp.column("key", table=each.name).eq(each.key)
+        middle = middle.join(each.name, on=on, join_type="LEFT", copy=False)
+    outer = sql.select(*fitted, of=sql.nested(_apart(middle, words), _READ))
+    return CellsInSql(
+        words=words, places=places, statement=outer, stated=frozenset(stated), labelled=frozenset(labelled)
+    )
+
+
+def bounded(cells: CellsInSql, most: int) -> Any:
+    """Return the statement of the cells in use: at most so many records of each unit, and their rank in it."""
+    from sqlglot import exp
+
+    kept = [exp.column(name) for name in cells.names]
+    content = sql.joined(*(_as_text(exp.column(name)) for name in cells.names))
+    order: list[Expr] = [cells.words.hashed(content), *(exp.column(name) for name in cells.names)]
+    rank = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[exp.column(UNIT)],
+        order=exp.Order(expressions=[exp.Ordered(this=each.copy(), nulls_first=True) for each in order]),
+    )
+    named = sql.no(sql.is_null(exp.column(UNIT)))
+    ranked = sql.select(*kept, rank.as_(RANK), of=sql.nested(_apart(cells.statement, cells.words), _FITTED)).where(
+        named, copy=False
+    )
+    return sql.select(*(each.copy() for each in kept), exp.column(RANK), of=sql.nested(ranked, "ranked_cells")).where(
+        exp.column(RANK) <= sql.whole(most), copy=False
+    )
+
+
+def misfits(cells: CellsInSql, schema: Schema) -> Any:
+    """Return the statement that counts records, and for each column misfits and missing cells; then units' names."""
+    from sqlglot import exp
+
+    def count(condition: Expr) -> Expr:
+        return exp.Count(this=sql.case((condition, sql.whole(1))))
+
+    counts: list[Expr] = [exp.Count(this=exp.Star())]
+    for place in cells.places.values():
+        counts.append(count(exp.column(f"m{place}")))
+        counts.append(count(sql.is_null(exp.column(f"n{place}"))))
+    if schema.unit.id is not None:
+        counts.append(exp.Count(this=exp.column(UNIT)))
+        counts.append(exp.Count(this=exp.Distinct(expressions=[exp.column(UNIT)])))
+    selected = [each.as_(f"count{place}") for place, each in enumerate(counts)]
+    return sql.select(*selected, of=sql.nested(cells.statement, _FITTED))
+
+
+def send_lookups(database: DatabaseSession, lookups: Sequence[SqlLookup]) -> None:
+    """Put the public values that a statement joins into the session."""
+    for each in lookups:
+        columns = {"key": [*each.places], "place": [float(place) for place in each.places.values()]}
+        database.insert(each.name, columns)
+
+
+def _named(reading: SqlReading, place: int) -> Sequence[Expr]:
+    found = [reading.number.as_(f"n{place}"), reading.misfit.as_(f"m{place}")]
+    found += [] if reading.state is None else [reading.state.as_(f"s{place}")]
+    return found + ([] if reading.label is None else [reading.label.as_(f"l{place}")])
+
+
+def _selected(reading: SqlReading, place: int) -> SqlReading:
+    from sqlglot import exp
+
+    return SqlReading(
+        exp.column(f"n{place}"),
+        exp.column(f"m{place}"),
+        None if reading.state is None else exp.column(f"s{place}"),
+        None if reading.label is None else exp.column(f"l{place}"),
+    )
+
+
+def _read_unit(schema: Schema, kind: StoredAs) -> Expr:
+    from sqlglot import exp
+
+    name, said = str(schema.unit.id), exp.column(_UNIT)
+    if kind not in ("whole", "text"):
+        raise DataError("is no id", field=name, remedy="use texts or whole numbers, or a view that casts it")
+    gone = sql.among(said, map(sql.text, schema.columns[name].missing_tokens))
+    return sql.case((gone, sql.nothing()), otherwise=said)
+
+
+def _as_text(value: Expr) -> Expr:
+    shown = sql.cast(value, "text")
+    return sql.joined(sql.call("COALESCE", shown, sql.text("-")), sql.text("|"))
+
+
+def _apart(statement: Any, words: SqlWords) -> Any:
+    """Return a statement that PostgreSQL computes once, and does not write into each place that names a column."""
+    return statement.offset(0, copy=False) if words.dialect == "postgres" else statement

@@ -1,0 +1,178 @@
+"""The rows that are read of a database: a table, a view, or a query of one table.
+
+A query is parsed, and every word of it has to be on a list: an expression or a filter looks at one row. A word that
+looks at several (a limit, a window, an aggregate, DISTINCT, a join, a nested query), or is drawn at random, would let
+one record decide about another; the owner who wants it makes a view, whose rows are then what is protected.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from doublure.errors import SettingError, printable
+
+if TYPE_CHECKING:
+    from doublure.data.databases.connection import DatabaseSession
+
+_ROW_WISE = (
+    "Select From Where Column Identifier Star Alias TableAlias Table Literal Boolean Null Paren Neg Not And Or Xor Is "
+    "EQ NEQ GT GTE LT LTE Between In Like ILike RegexpLike Add Sub Mul Div IntDiv Mod DPipe Cast TryCast DataType "
+    "DataTypeParam Case If Coalesce Nullif Upper Lower Trim Substring Concat ConcatWs Length Left Right Replace "
+    "SplitPart StrPosition Abs Round Floor Ceil Greatest Least Extract Var DateTrunc TimestampTrunc Interval "
+    "IntervalSpan Date Year Month Day Hour Minute Second"
+)
+"""The words of sqlglot for what looks at one row."""
+_VIEW = "make a view of it, and give its name as the table"
+
+
+class SourceRelation(ABC):
+    """Rows of a database."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """The name in messages."""
+
+    @property
+    @abstractmethod
+    def public(self) -> Mapping[str, str]:
+        """The public facts of it."""
+
+    @abstractmethod
+    def source(self, database: DatabaseSession) -> Any:
+        """Return what a statement selects from.
+
+        Raises:
+            SettingError: It is none that is read.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedRelation(SourceRelation):
+    """A table or view.
+
+    Attributes:
+        table: Its name, with its schema's before it if need be: ``clinic.people``.
+    """
+
+    table: str
+
+    @property
+    @override
+    def shown(self) -> str:
+        return printable(self.table)
+
+    @property
+    @override
+    def public(self) -> Mapping[str, str]:
+        return {"table": self.table}
+
+    @override
+    def source(self, database: DatabaseSession) -> Any:
+        from sqlglot import exp
+
+        parts = self.table.split(".")
+        if not all(parts) or len(parts) > 3:
+            raise SettingError("is no name of a table", field="table", remedy="write people, or clinic.people")
+        names = [exp.to_identifier(part, quoted=True) for part in parts]
+        return exp.Table(**dict(zip(("this", "db", "catalog"), reversed(names), strict=False)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueriedRelation(SourceRelation):
+    """A query of rows.
+
+    Attributes:
+        query: In the engine's own language.
+    """
+
+    query: str
+
+    @property
+    @override
+    def shown(self) -> str:
+        return "query"
+
+    @property
+    @override
+    def public(self) -> Mapping[str, str]:
+        return {"query": self.query}
+
+    @override
+    def source(self, database: DatabaseSession) -> Any:
+        return read_query(self.query, database.words.dialect).subquery("given")
+
+
+def read_query(query: str, dialect: str) -> Any:
+    """Return a query each of whose rows is made of one row of one table.
+
+    Args:
+        query: In the engine's own language.
+        dialect: sqlglot's name of it.
+
+    Raises:
+        SettingError: It is no such query; it names the word that looks further.
+    """
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        statements = sqlglot.parse(query, dialect=dialect)
+    except SqlglotError:
+        raise _refused("is not understood", "write SELECT columns FROM table WHERE condition") from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        raise _refused("is not one SELECT", _VIEW)
+    (found,) = statements
+    allowed = tuple(getattr(exp, word) for word in _ROW_WISE.split() if hasattr(exp, word))
+    for node in found.walk():
+        if type(node) not in allowed or (isinstance(node, exp.Select) and node is not found):
+            raise _refused(f"has {_word(node)}, which may look beyond one row", _VIEW)
+    odd = [key for key, value in found.args.items() if value and key not in ("expressions", "from", "from_", "where")]
+    if odd:
+        raise _refused(f"has {odd[0].strip('_').upper()}, which looks beyond one row", _VIEW)
+    tables = [*found.find_all(exp.Table)]
+    if len(tables) != 1 or not isinstance(tables[0].this, exp.Identifier):
+        raise _refused("does not select from one table", _VIEW)
+    return found
+
+
+def choose_relation(table: str | None, query: str | None) -> SourceRelation:
+    """Return what is read.
+
+    Raises:
+        SettingError: Neither or both are given.
+    """
+    if table is not None and query is not None:
+        raise SettingError("stands beside a table", field="query", remedy="give one of them")
+    if query is not None:
+        return QueriedRelation(query=query)
+    if table is None:
+        raise SettingError("is needed with a database", field="table", remedy="give the table or view to read")
+    return NamedRelation(table=table)
+
+
+def refuse_elsewhere(table: str | None, query: str | None) -> None:
+    """Refuse a table or a query with data that is in no database.
+
+    Raises:
+        SettingError: Naming which.
+    """
+    for name, given in (("table", table), ("query", query)):
+        if given is not None:
+            raise SettingError("is for a database", field=name, remedy="leave it out, or give the URL of a database")
+
+
+def _word(node: Any) -> str:
+    """Return what a word is called in SQL; a name of the owner's own is not shown."""
+    key = str(getattr(node, "key", "")).upper()
+    return "a function of its own" if key in ("ANONYMOUS", "COMMAND", "") else key
+
+
+def _refused(message: str, remedy: str) -> SettingError:
+    return SettingError(message, field="query", remedy=remedy)

@@ -1,0 +1,66 @@
+"""Lists of codes with chapters above them, known by public names and declared values alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from doublure.schema.columns import Column, label
+from doublure.schema.columns.code_tree import CodeTree
+
+_NAMED = {
+    re.compile(name, re.IGNORECASE): levels
+    for name, levels in {
+        r"(?:^|[_ .-])icd(?:[_ .-]?(?:9|10|11))?(?:[_ .-]?(?:cm|gm|code))?$": (1, 3),
+        r"(?:^|[_ .-])atc(?:[_ .-]?code)?$": (1, 3, 4, 5),
+        r"(?:^|[_ .-])nace(?:[_ .-]?(?:code|rev2?))?$": (2, 3),
+        r"(?:^|[_ .-])isco(?:[_ .-]?(?:88|08))?(?:[_ .-]?code)?$": (1, 2, 3),
+        r"(?:^|[_ .-])nuts(?:[_ .-]?3)?(?:[_ .-]?code)?$": (2, 3, 4),
+        r"(?:^|[_ .-])(?:zip|plz|postcode|postal[_ .-]?code|zip[_ .-]?code)$": (1, 3),
+    }.items()
+}
+"""Names of columns -> the levels of the lists that they are called after."""
+FEWEST = 100
+"""Values from which on a list is long."""
+_SHARED, _GROUPS = 3, 2
+"""Fewest values of a group on average, and fewest groups, for a level to say something."""
+_CODE = re.compile(r"[A-Za-z]{0,4}[0-9][A-Za-z0-9]*(?:[ ./-][A-Za-z0-9]+)*", re.ASCII)
+
+
+def levels_named(name: str) -> tuple[int, ...] | None:
+    """Return the levels of the public list that a column is named after; None for another name.
+
+    Example:
+        >>> levels_named("icd10"), levels_named("age")
+        ((1, 3), None)
+    """
+    return next((levels for pattern, levels in _NAMED.items() if pattern.search(name)), None)
+
+
+def likely_levels(name: str, values: Sequence[object]) -> tuple[int, ...] | None:
+    """Return the prefixes by which declared values fall into groups; None where they do not look like codes.
+
+    Args:
+        name: The column's name.
+        values: Its declared values. Public.
+    """
+    texts = [label(value) for value in values]
+    if len(texts) < FEWEST or not all(map(_CODE.fullmatch, texts)):
+        return None
+    longest = max(sum(char.isalnum() for char in text) for text in texts)
+    found: list[tuple[int, int]] = []
+    for length in levels_named(name) or range(1, longest):
+        groups = len({CodeTree.of_prefixes([length]).above(text) for text in texts})
+        if groups > max([_GROUPS - 1, *(number for _, number in found)]) and _SHARED * groups <= len(texts):
+            found.append((length, groups))
+    levels = [length for length, _ in found]
+    return tuple(dict.fromkeys((levels[0], levels[-1]))) if levels else None
+
+
+def unlevelled(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield columns of a long declared list that looks like codes, and the levels that they may have."""
+    for name, column in columns.items():
+        if column.listed and not (column.ordered or column.level_numbers):
+            levels = likely_levels(name, column.domain)
+            if levels is not None:
+                yield name, levels

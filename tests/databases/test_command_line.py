@@ -1,0 +1,68 @@
+"""From a database to a run on the command line: draft, check, fit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
+pytest.importorskip("duckdb", reason="pip install doublure[sql]")
+
+import worlds
+
+from doublure import doctor
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+
+SCHEMA = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 60
+columns:
+  age: {type: integer, bounds: [18, 90], missing: false}
+  job: {type: category, values: [cook, nurse, "it's", clown], missing: ["?", "NA"]}
+"""
+
+
+def test_a_table_from_draft_to_fit(tmp_path, monkeypatch, capsys):
+    """A draft and a check read names and storage types, and no row."""
+
+    def said(*words: str) -> str:
+        assert run_guarded(app, [*words]) == 0
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    worlds.duck_file(tmp_path / "f.db", worlds.records(60))
+    said("schema", "draft", "duckdb:///f.db", "--table", "people", "-o", "draft.yaml")
+    drafted = (tmp_path / "draft.yaml").read_text()
+    assert "age: {type: integer, bounds: undeclared}" in drafted
+    assert "job: {type: category, values: undeclared}" in drafted
+    assert "smokes: {type: boolean}" in drafted
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    assert "Only names and storage types" in said(
+        "schema", "check", "schema.yaml", "--data", "duckdb:///f.db", "--table", "people"
+    )
+    said("budget", "init", "l", "--dataset", "people", "--epsilon", "1", "--delta", "1e-5")
+    said(
+        "fit", "duckdb:///f.db", "--query", "SELECT age, job FROM people WHERE age >= 18", "--schema", "schema.yaml",
+        "--epsilon", "1", "--delta", "1e-6", "--ledger", "l", "-o", "run", "--set", "fit_steps=5",
+    )  # fmt: skip
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["database"] == {"engine": "duckdb", "query": "SELECT age, job FROM people WHERE age >= 18"}
+
+
+def test_cells_of_a_database_are_not_listed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    worlds.duck_file(tmp_path / "f.db", worlds.records(5))
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    words = ["schema", "check", "schema.yaml", "--data", "duckdb:///f.db", "--table", "people", "--values", "m.csv"]
+    assert run_guarded(app, words) == 2
+    assert not (tmp_path / "m.csv").exists()
+
+
+def test_doctor_says_which_engines_were_run():
+    found = doctor.examine()
+    assert found["databases"] == {"run": ["duckdb", "postgresql"], "compiled": ["bigquery", "snowflake", "spark"]}
+    assert "never run" in doctor.describe(found)

@@ -1,0 +1,207 @@
+"""Counts of a database equal NumPy's of the same records, to the last bit, for every query of a plan."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
+pytest.importorskip("duckdb", reason="pip install doublure[sql]")
+
+import worlds
+
+import doublure as db
+from doublure.data.databases.relation import NamedRelation
+from doublure.data.opening import open_data
+from doublure.encode.encoder import Encoder
+from doublure.private.partitions import SinglePartition
+from doublure.private.sql_partitions import SqlFactPartitions, SqlPartitions
+from doublure.run.database_records import DatabaseRecords
+from doublure.schema.columns import sql_words as sql
+from doublure.schema.columns.sql_words import SqlWords
+from doublure.training.job import encoded_records
+
+
+class Shadow:
+    """Counts the same records with NumPy beside the database, and compares every answer.
+
+    Attributes:
+        facts: How many answers to questions were equal.
+        queries: The counts that were asked for, of which all answers were equal.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch, rows: object, schema: db.Schema) -> None:
+        self.facts, self.queries = 0, list[Any]()
+        source = open_data(rows, "table", schema.written)
+        source.check(schema)
+        self.loaded = source.load(schema)
+        encoded, learned, counted = DatabaseRecords.encoded, SqlFactPartitions.answers, SqlPartitions.answers
+
+        def note(records: DatabaseRecords, encoder: Encoder, path: object) -> DatabaseRecords:
+            self.encode(encoder)
+            return encoded(records, encoder, path)
+
+        def compare_facts(places: SqlFactPartitions, query: object, *, sample_rate: float) -> object:
+            for answer in learned(places, query, sample_rate=sample_rate):
+                wanted = next(SinglePartition(self.loaded).answers(query, sample_rate=sample_rate))
+                assert answer.stated == wanted.stated
+                if isinstance(wanted.total, dict):
+                    assert answer.total == wanted.total
+                else:
+                    assert np.array_equal(answer.total, wanted.total)
+                self.facts += 1
+                yield answer
+
+        def compare(places: SqlPartitions, query: object, *, sample_rate: float) -> object:
+            for answer in counted(places, query, sample_rate=sample_rate):
+                self.compare(query, answer)
+                yield answer
+
+        patch.setattr(DatabaseRecords, "encoded", note)
+        patch.setattr(SqlFactPartitions, "answers", compare_facts)
+        patch.setattr(SqlPartitions, "answers", compare)
+
+    def encode(self, encoder: Encoder) -> None:
+        own = encoder.compact(self.loaded.content)
+        self.encoder = encoder
+        self.records = encoded_records(encoder, own, self.loaded.unit, self.loaded.n_units)
+
+    def compare(self, query: Any, answer: Any) -> None:
+        wanted = next(SinglePartition(self.records).answers(query, sample_rate=1.0))
+        assert answer.stated == wanted.stated
+        assert answer.total.dtype == wanted.total.dtype
+        assert np.array_equal(answer.total, wanted.total)
+        self.queries.append(query)
+
+    @property
+    def tables(self) -> int:
+        return sum(len(query.tables) for query in self.queries)
+
+    @property
+    def cells(self) -> int:
+        return sum(int(np.prod([axis.size for axis in table])) for query in self.queries for table in query.tables)
+
+
+def fit(url, schema, folder, *, table="people", epsilon=1.0, **more):
+    plan = db.plan(schema, epsilon=epsilon, delta=1e-6, accountant="rdp", fit_steps=5, starts=1)
+    ledger = db.Ledger.create(folder / "people.ledger", dataset="people", epsilon=epsilon, delta=1e-4)
+    return db.fit(url, plan, ledger=ledger, out=folder / "run", seed=1, progress=False, table=table, **more)
+
+
+@pytest.fixture(scope="module")
+def natures(tmp_path_factory):
+    """A fit of every nature in DuckDB, all of whose answers were compared: its records, its folder, its queries."""
+    folder, schema, rows = tmp_path_factory.mktemp("natures"), worlds.schema(), worlds.records(500, wrong=0.5)
+    url = worlds.duck_file(folder / "f.db", rows)
+    with pytest.MonkeyPatch.context() as patch:
+        shadow = Shadow(patch, worlds.duck_rows(folder / "f.db"), schema)
+        syn = fit(url, schema, folder)
+    return rows, folder, shadow, syn, schema
+
+
+def test_every_nature_of_a_duckdb_file(natures):
+    _, folder, shadow, syn, _ = natures
+    assert shadow.tables > 100
+    assert shadow.cells > 10_000
+    assert len(syn.sample(50, seed=1)) == 50
+    assert syn.run["database"] == {"engine": "duckdb", "table": "people"}
+    assert str(folder) not in str(syn.run["database"])
+
+
+def test_every_nature_of_a_postgresql_table(natures, monkeypatch, postgres):
+    rows, _, shadow, _, schema = natures
+    with postgres.connect() as connection:
+        worlds.create(connection.execute, rows, "natures")
+    begun = len(postgres.log)
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    with worlds.counted_bytes(postgres.port) as wire:
+        url = postgres.url().replace(str(postgres.port), str(wire.port))
+        records = DatabaseRecords(url, NamedRelation(table="natures"))
+        records.check(schema)
+        records.read()
+        places = records.encoded(shadow.encoder, None).partitions()
+        asked = [*shadow.queries]
+        for query in asked:
+            places.refuse_unfit(query)
+            (answer,) = places.answers(query, sample_rate=1.0)
+            shadow.compare(query, answer)
+        records.close()
+    assert wire.received <= 64 * shadow.cells / 2  # both engines' cells are in it
+    said = postgres.log[begun:]
+    assert said.count("GROUPING SETS") >= len(asked)
+    private = {repr(row[2]) for row in rows if row[2] is not None and len(repr(row[2])) > 10}
+    assert private
+    assert not private & set(re.findall(r"[0-9.]+", said))
+    assert postgres.password not in said
+
+
+LEARNED = {
+    "age": "{type: integer, bounds: {learn: 1.0}, missing: {learn: 1.0}}",
+    "dose": "{type: real, bounds: {learn: 1.0}, precision: 1, missing: true}",
+    "job": "{type: category, values: {learn: 1.0}, other: Other, missing: ['?']}",
+    "grade": "{type: category, values: {learn: 1.0}, other: Other, missing: false}",
+    "coded": "{type: category, values: [1, 2, 10], missing: false, roles: [condition], shares: {learn: 1.0}}",
+    "born": "{type: date, bounds: {learn: 1.0}, missing: true}",
+    "wake": "{type: time, bounds: {learn: 1.0}, missing: true}",
+}
+FEW = {"person", "price", "smokes", *LEARNED}
+
+
+def few(schema_text: str) -> str:
+    """Keep some columns, so that a fit is quick."""
+    lines = schema_text.splitlines()
+    kept = [line for line in lines if not line.startswith("  ") or line.split(":")[0].strip() in FEW]
+    return "\n".join(kept)
+
+
+def learned_schema(**more: Any) -> db.Schema:
+    text = few(worlds.text(**more, **LEARNED))
+    return db.Schema.parse(text.replace("units: 400", "units: {learn: 1.0, magnitude: 200}"))
+
+
+def first_records(rows: list[Any], table: Any, schema: db.Schema, most: int) -> list[Any]:
+    """Return the first records of each unit in the order of their canonical numbers, missing first, then labels."""
+    wide = db.Schema.parse(schema.to_yaml().replace(f"max_records: {most}", "max_records: 1000"))
+    loaded = open_data(table, "table", wide.written).load(wide)
+    numbers, labels = [], []
+    for name, column in schema.columns.items():
+        cells = loaded.frame.get(name)
+        if column.modelled and column.listed and not column.domain:
+            numbers.append(cells.notna().to_numpy(dtype=float))
+            labels.append(cells.astype(object).where(cells.notna(), "").to_list())
+        elif column.modelled:
+            found = column.numbers_of(cells)
+            numbers.append(np.where(np.isnan(found), -np.inf, found))
+    order = sorted(range(len(rows)), key=lambda at: (*(key[at] for key in numbers), *(key[at] for key in labels)))
+    kept, seen = set(), dict[int, int]()
+    for at in order:
+        unit = int(loaded.unit[at])
+        seen[unit] = seen.get(unit, 0) + 1
+        kept |= {at} if seen[unit] <= most else set()
+    return [row for at, row in enumerate(rows) if at in kept]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_learned_facts_and_units_with_several_records(engine, tmp_path, monkeypatch, request):
+    """Of a unit with more records than are used, those are: the first by a hash, which is one for all here."""
+    most, rows = 2, worlds.records(600, seed=3, wrong=0.3, people=200)
+    schema = learned_schema(unit="person", most=most)
+    url = worlds.duck_file(tmp_path / "f.db", rows)
+    if engine == "postgresql":
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        with server.connect() as connection:
+            worlds.create(connection.execute, rows, "several")
+        url = server.url()
+    monkeypatch.setattr(SqlWords, "hashed", lambda words, said: sql.text(""))
+    used = first_records(rows, worlds.duck_rows(tmp_path / "f.db"), schema, most)
+    assert len(used) < len(rows)
+    worlds.duck_file(tmp_path / "used.db", used)
+    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "used.db"), schema)
+    syn = fit(url, schema, tmp_path, table="several" if engine == "postgresql" else "people", epsilon=20.0)
+    assert shadow.facts == len(schema.questions) > 7
+    assert shadow.tables > 20
+    assert syn.schema.public_units > 50

@@ -1,0 +1,39 @@
+"""The page docs/sources.md is typed against a real server."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
+
+from shell import type_in
+
+from doublure.releasing.bundle import verify
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+ADDRESS = "postgresql://anna@127.0.0.1:5432/clinic"
+
+
+def test_the_page_goes_from_a_server_to_a_bundle(tmp_path, monkeypatch, postgres):
+    draw = random.Random(4)
+    with postgres.connect() as connection:
+        connection.execute("CREATE TABLE visitors (visitor int, age int, arrived timestamp, ward text, cost numeric)")
+        rows = ", ".join(
+            f"({draw.randrange(300)}, {draw.randint(18, 90)}, '2024-{draw.randint(1, 12):02}-03 10:00:00', "
+            f"'{draw.choice('ABCD')}', {draw.choice(['NULL', draw.randint(0, 5000)])})"
+            for _ in range(600)
+        )
+        connection.execute(f"INSERT INTO visitors VALUES {rows}")
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    monkeypatch.chdir(tmp_path)
+    (schema,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    Path("visitors.yaml").write_text(schema)
+    assert PAGE.count(ADDRESS) > 3
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL):
+        type_in(block.replace(ADDRESS, postgres.url()))
+    assert verify("bundle", ledger="visitors.ledger")["files"] > 3
+    assert "age: {type: integer" in Path("draft.yaml").read_text()
