@@ -1,4 +1,4 @@
-"""Columns of a child table of which a row often has the value of the row before: a team, a payer, an address.
+"""Columns of a child table that a row often has as the row before: a team, a payer, an address.
 
 They are counted with one value more, which says that a row's cell is as in the row before. One cell of a noisy table
 then holds what the diagonal of a table of all values with all values holds in as many cells as there are values.

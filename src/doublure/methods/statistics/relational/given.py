@@ -36,7 +36,7 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GivenRows:
-    """What is given in a stage, of synthetic units.
+    """The given part of a stage's rows, of synthetic units.
 
     Attributes:
         values: ``(S, known)``.

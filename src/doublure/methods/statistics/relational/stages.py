@@ -34,7 +34,7 @@ from doublure.schema.schema import Unit
 from doublure.schema.tables import TableSchema
 
 Turn: TypeAlias = Literal["first", "any", "next"]
-"""Which row of a unit is counted."""
+"""The row of a unit that is counted."""
 AS_BEFORE = CategoryColumn(values=(0, 1), missing=False)
 """Whether a cell is as in the row before."""
 
