@@ -12,6 +12,7 @@ from planting import plant
 from doublure.data.opening import kind_of, open_data
 from doublure.data.tables import many_files
 from doublure.data.tables.opening import open_table
+from doublure.drafting.check import check
 from doublure.errors import DataError
 from doublure.schema import Schema
 
@@ -91,16 +92,23 @@ def test_a_folder_without_files_or_of_two_forms_is_refused(tmp_path):
         with pytest.raises(DataError, match="holds no file"):
             open_table(given)
     FRAME.to_parquet(folder / "more.parquet")
-    with pytest.raises(DataError, match="several forms"):
+    with pytest.raises(DataError, match=r"several forms, more\.parquet beside part-\d\.csv; .*parts/\*\.csv"):
+        open_table(folder)
+    (folder / "more.parquet").rename(folder / "README.txt")
+    with pytest.raises(DataError, match=r"several forms, README\.txt beside part-\d\.csv"):
         open_table(folder)
 
 
 def test_each_file_needs_the_columns(tmp_path):
     folder = split(tmp_path / "parts", ".csv")
     (folder / "year=2" / "part-2.csv").write_text("age,seen\n1,2024-01-01\n")
-    with pytest.raises(DataError, match="is not a column") as refused:
+    with pytest.raises(DataError, match=r"is not a column of the data \(part-2\.csv\)") as refused:
         open_table(folder).check(SCHEMA)
     assert refused.value.field == "job"
+    found = check(SCHEMA, folder)
+    assert [(each.path, each.message.partition(";")[0]) for each in found.findings if each.kind == "absent"] == [
+        ("job", "is not a column of the data (part-2.csv)")
+    ]
 
 
 def streams():

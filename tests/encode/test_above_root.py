@@ -108,19 +108,25 @@ def test_a_gap_and_back(number, below, gap, back):
     assert above.numbers(np.array([1100.0]), np.array([900.0])) == 1200
 
 
-def test_stages_count_what_units_hold():
+@pytest.mark.parametrize("anywhere", [True, False])
+def test_stages_count_what_units_hold(anywhere):
     encoder = RelationalEncoder(resolved(TEXT))
     compact = encoder.compact(open_related(made_up()).load(encoder.schema).content)
-    for stage in list_stages(encoder.schema):
+    stages = list_stages(encoder.schema, anywhere=anywhere)
+    assert [stage.turn for stage in stages] == (
+        ["first", "first", "any", "next"] if anywhere else ["first", "first", "next"]
+    )
+    for stage in stages:
         values = StageValues(encoder, stage)
         assert values.columns == list(stage.schema.columns)
         held = compact[compact[:, 0] >= (0 if stage.child < 0 else 2 if stage.following else 1)][:, values.parts]
         for place, domain in enumerate(values.domains):
             assert domain.first <= held[:, place].min()
             assert held[:, place].max() <= domain.last + domain.nullable
-    assert "orders, above customers.placed" in list_stages(encoder.schema)[1].schema.columns
-    assert "orders, before, above customers.paid" in list_stages(encoder.schema)[2].schema.columns
-    assert "orders, before.placed" in list_stages(encoder.schema)[2].schema.columns
+    for stage in stages[1:-1]:
+        assert "orders, above customers.placed" in stage.schema.columns
+    assert "orders, before, above customers.paid" in stages[-1].schema.columns
+    assert "orders, before.placed" in stages[-1].schema.columns
 
 
 GAPPY = TEXT.replace("placed: {type: integer", "how: {type: category, values: [web, shop], missing: true}\n"
@@ -130,7 +136,7 @@ GAPPY = TEXT.replace("placed: {type: integer", "how: {type: category, values: [w
 def check_a_plan_counts_as_many_values_as_records_have():
     """Missing ones among them: what a stage's table is planned for is what its records are counted by."""
     encoder = RelationalEncoder(resolved(GAPPY))
-    for stage in list_stages(encoder.schema):
+    for stage in list_stages(encoder.schema, anywhere=True):
         planned = [integer_domain(stage.schema, name) for name in stage.schema.columns]
         counted = StageValues(encoder, stage).domains
         assert [(own.first, own.last + own.nullable) for own in planned] == [
@@ -161,8 +167,8 @@ def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
 
     monkeypatch.setattr(fitting, "replace", units_of)
     job = SimpleNamespace(records=records)
-    found = [fitting._staged(job, encoder, stage, (), []) for stage in list_stages(encoder.schema)]
-    assert found == [len(content), (many > 0).sum(), (many > 1).sum()]
+    found = [fitting._staged(job, encoder, stage, (), []) for stage in list_stages(encoder.schema, anywhere=True)]
+    assert found == [len(content), (many > 0).sum(), (many > 0).sum(), (many > 1).sum()]
     assert len(set(found)) == 3
 
 
@@ -190,5 +196,5 @@ def test_a_fit_draws_what_lies_above(tmp_path):
     assert (later == 0).mean() < 0.1  # and most others would be moved onto the day itself
     paid = (orders["paid"] - orders["since"]).dropna()
     assert (paid >= 0).all()
-    assert (paid <= 250).mean() > 0.9
+    assert (paid <= 250).mean() > 0.8
     assert 0.15 < orders["paid"].isna().mean() < 0.25

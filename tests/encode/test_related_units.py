@@ -133,7 +133,7 @@ def test_units_show_rows_of_their_own(encoder, drawn):
     orders, calls = layout.children
     rows = encoder.tables["orders"].compact(drawn.frames["orders"])
     owner, first = drawn.parents["orders"], np.cumsum(drawn.counts("orders")) - drawn.counts("orders")
-    seen = set()
+    seen, shown = set(), set()
     for unit in range(400):
         many = int(drawn.counts("orders")[unit])
         assert compact[unit, 0] == many
@@ -148,6 +148,11 @@ def test_units_show_rows_of_their_own(encoder, drawn):
             )
             assert compact[unit, orders.left] == many - 2 - place
             seen.add((many, place))
+        if many:
+            own, place = rows[owner == unit], int(compact[unit, orders.place])
+            assert compact[unit, orders.any].tolist() == own[place].tolist()
+            shown.add((many, place))
+    assert shown == {(many, place) for many in range(1, 5) for place in range(many)}  # every row is somebody's
     assert seen == {(2, 0), (3, 0), (3, 1), (4, 0), (4, 1), (4, 2)}  # every pair is somebody's
     assert calls.order == -1
     assert compact[:, calls.left].max() == calls.most - 1  # rows without an order follow one another in any
@@ -171,6 +176,42 @@ def test_a_pair_without_an_order_is_of_two_rows(encoder, monkeypatch):
     plant(monkeypatch, RelationalEncoder, "_show", ("following >= before", "following > before"))
     with pytest.raises(AssertionError):
         check_a_pair_without_an_order_is_of_two_rows(encoder)
+
+
+LETTERS = "abcdefghi"
+
+
+def check_what_is_as_in_the_row_before_is_said(many=300):
+    """Of a list of nine values or more, by the two rows that a unit shows; of shorter ones their table says it."""
+    text = TEXT.replace("[a, b, c], missing: true", f"[{', '.join(LETTERS)}], missing: true").replace(
+        "    columns:\n      nr: {type: id}\n      topic", "    order: day\n    columns:\n      nr: {type: id}\n"
+        "      day: {type: integer, bounds: [0, 9], missing: false}\n      topic"
+    )  # fmt: skip
+    encoder = RelationalEncoder(db.Schema.parse(text).resolve({}))
+    draw = np.random.default_rng(2)
+    topics = draw.choice([*LETTERS[:2], None], 3 * many)
+    calls = pd.DataFrame({"nr": np.repeat(np.arange(many), 3), "day": list(range(3)) * many, "topic": topics})
+    orders = pd.DataFrame({name: [] for name in ("order", "nr", "placed", "paid", "price")}, dtype=object)
+    customers = pd.DataFrame({"nr": np.arange(many), "since": None, "closed": None, "tier": "low", "spent": 0.0})
+    content = open_related({"customers": customers, "orders": orders, "calls": calls}).load(encoder.schema).content
+    compact, place = encoder.compact(content), encoder.layout.children[1]
+    assert encoder.layout.children[0].repeats == ()
+    assert place.repeats == (1,)
+    before, following = (compact[:, part.start + 1] for part in (place.before, place.next))
+    assert (compact[:, place.same.start] == (before == following)).all()
+    assert 0.2 < (before == following).mean() < 0.5
+
+
+def test_what_is_as_in_the_row_before_is_said(monkeypatch):
+    check_what_is_as_in_the_row_before_is_said()
+    plant(
+        monkeypatch,
+        RelationalEncoder,
+        "_show",
+        ("rows[begins[several] + before, place]", "rows[begins[several], place]"),
+    )
+    with pytest.raises(AssertionError):
+        check_what_is_as_in_the_row_before_is_said()
 
 
 def test_a_unit_shows_its_rows_evenly(encoder):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.access import events
 from doublure.auditing import audit
 from doublure.data.opening import open_data
 from doublure.encode.relational import RelationalEncoder
@@ -21,6 +22,7 @@ from doublure.methods.statistics.tables import work
 from doublure.methods.statistics.tables.plan import PATTERNS, plan_releases
 from doublure.networks import related_units
 from doublure.networks.related_units import RelatedGenerator
+from doublure.private.accounting import epsilon_of
 from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.releasing.writing import write_sample
@@ -176,16 +178,35 @@ def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
 
 def test_shares_and_places_are_public(syn):
     schema, own = db.Schema.parse(TEXT), RelationalStatisticsSettings()
-    stages = stage_shares(list_stages(schema), own)
-    assert sum(share for _, share in stages) == pytest.approx(1)
+    stages = stage_shares(list_stages(schema, anywhere=True), own)
+    assert [stage.turn for stage, _ in stages] == ["first", "first", "any", "next"]
+    assert [share for _, share in stages] == pytest.approx([0.25, 0.3, 0.15, 0.3])
     for stage, _ in stages:
-        planned = plan_releases(stage.schema, "")
+        planned = plan_releases(stage.schema, "", given=stage.given)
         assert sum(planned.shares.values()) == pytest.approx(1)
         assert planned.shares.keys() == planned.tables.keys()
-    alone = stage_shares(list_stages(db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))), own)
+    before = stage_shares(list_stages(schema, anywhere=False), own)
+    assert [share for _, share in before] == [0.25, 0.375, 0.375]
+    assert not any(stage.given for stage, _ in before)
+    single = db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))
+    alone = stage_shares(list_stages(single, anywhere=True), own)
     assert [stage.following for stage, _ in alone] == [False, False]
     assert [share for _, share in alone] == [0.25, 0.75]
     assert {access.event.records for access in syn.plan.training} == {1}
+
+
+def test_a_plan_has_one_line_for_each_table(syn):
+    """Of 33 releases; their prices stand in the plan's file, and a line's is composed of its table's."""
+    lines = syn.plan.explain().splitlines()
+    shown = {line.split("ε")[0].strip(): line for line in lines if line.startswith("  ") and "ε = " in line}
+    assert [*shown][:3] == ["count patients", "count stays", "total (composed, not added up)"]
+    noise = [line for line in lines if line.startswith("Noise")]
+    assert [line.split(":")[0] for line in noise] == ["Noise to count patients", "Noise to count stays"]
+    own = [access for access in syn.plan.training if not access.purpose.startswith("units of")]
+    assert len(own) > 10
+    composed = epsilon_of(events(own), 1e-5, accountant="rdp")
+    assert f"ε = {composed:.4g}" in shown["count stays"]
+    assert sum(access.event.tables for access in own) == int(noise[1].split("each cell of ")[1].split()[0])
 
 
 def test_an_evaluation_has_a_page_and_attacks_whole_units(syn, tmp_path):
@@ -214,11 +235,11 @@ def test_no_name_of_anybodys_is_one_of_a_stages():
         "      ward:", '      "day, before": {type: boolean, missing: false}\n'
         '      "day, gap": {type: boolean, missing: false}\n      ward:'
     )  # fmt: skip
-    stages = list_stages(db.Schema.parse(odd))
+    stages = list_stages(db.Schema.parse(odd), anywhere=True)
     assert [stage.name for stage in stages] == [
-        "units of first rows of stays", "first rows of stays", "next rows of stays",
+        "units of first rows of stays", "first rows of stays", "rows of stays", "next rows of stays",
     ]  # fmt: skip
-    assert [len(stage.schema.columns) for stage in stages] == [2, 2 + 5, 2 + 1 + 2 * 5]
+    assert [len(stage.schema.columns) for stage in stages] == [2, 2 + 5, 2 + 1 + 5, 2 + 1 + 2 * 5]
     plan = db.plan(db.Schema.parse(odd), epsilon=1.0, delta=1e-5, accountant="rdp")
     purposes = [access.purpose for access in plan.training]
     assert len(set(purposes)) == len(purposes)
@@ -285,8 +306,8 @@ def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(t
         ),
     }
     schema = db.Schema.parse(MISSING.replace("missing: true", learned or "missing: true"))
-    for stage in list_stages(schema)[1:]:
-        assert PATTERNS not in plan_releases(stage.schema, "").tables
+    for stage in list_stages(schema, anywhere=True)[1:]:
+        assert PATTERNS not in plan_releases(stage.schema, "", given=stage.given).tables
     plan = db.plan(schema, epsilon=30.0, delta=1e-5, accountant="rdp", components=8, starts=1, fit_steps=100)
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="patients", epsilon=30.0, delta=1e-4)
     syn = db.fit(tables, plan, ledger=ledger, out=tmp_path / "run", seed=1)
@@ -343,7 +364,7 @@ def test_canaries_of_whole_patients_are_not_above_the_claim(syn):
 def test_rows_beyond_the_bounds_are_drawn_again(syn, monkeypatch):
     """In a year of 300 days, fewer histories end on the last one than where all of their rows are drawn together."""
     encoder = RelationalEncoder(db.Schema.parse(TEXT.replace("bounds: [0, 1000]", "bounds: [0, 300]")).resolve({}))
-    generator = RelatedGenerator(encoder.layout, list(encoder.condition_sizes.values()))
+    generator = RelatedGenerator(encoder.layout, list(encoder.condition_sizes.values()), repeats=True)
     generator.load_state_dict(syn.generator.state_dict())
 
     def on_the_last_day():
@@ -353,5 +374,5 @@ def test_rows_beyond_the_bounds_are_drawn_again(syn, monkeypatch):
         return (last == 300).mean()
 
     again = on_the_last_day()
-    monkeypatch.setattr(related_units, "_TRIES", 0)
+    monkeypatch.setattr(related_units, "_TRIES", ())
     assert again < 0.85 * on_the_last_day()

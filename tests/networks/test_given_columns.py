@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.networks.related_units import draw_given
+from doublure.networks.given_columns import ComponentOdds, draw_given
 from doublure.networks.tree_tables import Tree, TreeNode
 
 WEIGHTS = np.array([0.3, 0.7])
@@ -66,3 +66,31 @@ def test_two_columns_are_drawn_together(tree):
 
 def test_nobody_is_drawn_for_nobody(tree):
     assert draw_given(tree, np.zeros((0, 3)), 1, np.random.default_rng(0)).shape == (0, 3)
+
+
+def test_what_is_computed_once_for_several_draws_changes_none(tree):
+    """The odds by the first columns are kept while rows of a unit follow one another."""
+    rows = np.column_stack([np.tile([0.0, 1.0], 500), np.repeat([0.0, 1.0], 500), np.zeros(1000)])
+    odds = ComponentOdds(tree, 2, 1)
+    drawn = [
+        draw_given(tree, rows, 2, np.random.default_rng(4), *more)
+        for more in ((), (odds,), (odds, (), odds.begun(rows)))
+    ]
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[0] == drawn[2]).all()
+
+
+def test_a_number_as_before_is_the_one_before_and_no_other_is():
+    """Parts: the number before, whether it is as before, the number; without that, two of them are alike by half."""
+    even, many = np.full((1, 2), 0.5), np.ones((2, 2))
+    nodes = (
+        node(0, -1, even),
+        node(1, 0, even, many, np.ones((1, 2))),
+        node(2, 1, even, many, np.ones((1, 2))),
+    )
+    own = Tree(nodes=nodes, weights=np.ones(1))
+    rows = np.zeros((4000, 3))
+    rows[2000:, 0] = 1.0
+    drawn = draw_given(own, rows, 1, np.random.default_rng(0), again=[(1, 0, 2)])
+    assert 0.45 < drawn[:, 1].mean() < 0.55
+    assert ((drawn[:, 2] == drawn[:, 0]) == (drawn[:, 1] == 1)).all()

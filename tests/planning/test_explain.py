@@ -25,7 +25,8 @@ def count(tables):
 
 
 def noise(*touches, epsilon=1.0):
-    return _noise(SimpleNamespace(touches=touches, epsilon=epsilon, max_grad_norm=0.5))
+    made = SimpleNamespace(touches=touches, epsilon=epsilon, max_grad_norm=0.5)
+    return _noise(made, {access.purpose: (access,) for access in touches})
 
 
 @pytest.mark.parametrize(

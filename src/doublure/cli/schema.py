@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from doublure.drafting.check import Check
     from doublure.drafting.draft import Draft
+    from doublure.drafting.relations import OpenRoot
 
 ASKED_FOR = ("table", "relational")
 """The kinds of data whose columns can be asked for."""
@@ -57,6 +58,10 @@ def draft(
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
     skip_rows: Annotated[int | None, typer.Option(min=1, help="Lines, or rows of a sheet, above the header.")] = None,
+    root: Annotated[
+        str | None,
+        typer.Option(help="Of related tables the one with one row for each unit, where names leave it open."),
+    ] = None,
     table: InDatabase = None,
     query: OfRows = None,
     force: Force = False,
@@ -67,8 +72,11 @@ def draft(
 
     Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
     """
+    from functools import partial
+
     from doublure.drafting.draft import drafted
     from doublure.drafting.metadata.registry import OWN
+    from doublure.drafting.relations import OpenRoot
     from doublure.support.files import check_output, write_atomic
 
     if codebook is not None and metadata is not None:
@@ -76,7 +84,15 @@ def draft(
     form, source = metadata or (OWN, codebook)
     given = looked_at(data, table, query)
     check_output(out, given if isinstance(given, str) else None, source, forced=force)
-    made = drafted(given, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows)
+    try_root = partial(
+        drafted, given, source, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows
+    )
+    try:
+        made = try_root(root=root)
+    except OpenRoot as error:
+        if not ask:
+            raise
+        made = try_root(root=_asked_root(error))
     if ask:
         made = _asked(given, made)
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
@@ -157,6 +173,16 @@ def _asked(data: str | pd.DataFrame | None, made: Draft) -> Draft:
     return redrafted(data, ask_for_facts(made, FactDialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
 
 
+def _asked_root(error: OpenRoot) -> str:
+    """Return the root that is answered in the terminal; without an answer, the error is raised."""
+    from doublure.drafting.asking import FactDialogue, ask_for_root
+
+    found = ask_for_root(error.tables, FactDialogue(ask=ask_in_terminal, say=say_in_terminal))
+    if found is None:
+        raise error
+    return found
+
+
 def codebook(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the codebook.")],
@@ -189,16 +215,16 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits
-    from doublure.drafting.repeats import repeated_ids
+    from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
     described = Schema.load(schema)
-    repeats = repeated_ids(described, data) if described.only_columns else []
-    counts = list_misfits(described, data, out, repeats=repeats, force=force)
+    notes = NOTES[described.kind](described, data)
+    counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
-    if repeats and interactive():
-        lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in repeats)]
+    if notes and interactive():
+        lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in notes)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
     refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
@@ -207,7 +233,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
         remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
-    if gate is None and described.one_each and any(each.column == described.unit.id for each in repeats):
+    if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)

@@ -5,7 +5,7 @@ Answers are spelt as the cells of a codebook. An empty answer decides nothing. S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,6 +91,24 @@ def ask_for_facts(made: Draft, dialogue: FactDialogue) -> DataDescription:
     if schema.target is None and not dialogue.ended:
         _ask_for_target(schema, entries, dialogue)
     return replace(known, entries=entries, whole=whole)
+
+
+def ask_for_root(tables: Sequence[str], dialogue: FactDialogue) -> str | None:
+    """Return the table that a person names as the root; None without an answer.
+
+    Args:
+        tables: Those that may be it.
+        dialogue: The conversation.
+    """
+
+    def read(text: str) -> str:
+        if text not in tables:
+            raise SchemaError("is none of them", remedy=f"give one of {', '.join(map(printable, tables))}")
+        return text
+
+    names = ", ".join(map(printable, tables))
+    found: str | None = dialogue.answered(f"Which table has one row for each unit ({names})? Enter ends: ", read)
+    return found
 
 
 def _unit(schema: Schema, dialogue: FactDialogue) -> dict[str, Any]:

@@ -264,6 +264,8 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         elif names[name] > 1:
             message = f"stands more than once in the data's header; {RENAME}"
             yield Finding(kind="doubled", path=printable(name), message=message)
+    if all(names[name] == 1 for name in schema.columns):
+        yield from _misfit(source, schema)  # of another file of several
     for name in extra:
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)

@@ -187,6 +187,7 @@ class Draft:
         suggested: What its text suggests of how it is written, beside what columns do.
         beside: Whether the file lies beside the codebook, so that it can name the same files.
         left_out: What its file says of columns that are not in it.
+        again: What its owner said of the tables, to draft it again with.
     """
 
     schema: Schema
@@ -199,6 +200,7 @@ class Draft:
     suggested: Mapping[str, Any] = field(default_factory=dict)
     beside: bool = False
     left_out: str = ""
+    again: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -275,6 +277,7 @@ def draft(
     encoding: str | None = None,
     delimiter: str | None = None,
     skip_rows: int | None = None,
+    root: str | None = None,
 ) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
@@ -288,20 +291,23 @@ def draft(
         encoding: Of a table's CSV files, if not UTF-8.
         delimiter: Between their fields, if not ``, ; tab |``.
         skip_rows: The number of lines, or rows of a sheet, above the header.
+        root: Of related tables the one whose rows are the units, where names leave it open.
 
     Returns:
         A schema in which most facts are undeclared.
 
     Raises:
         DataError: The data cannot be read.
-        SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
+        SchemaError: A column's name cannot be used, a row of the codebook is malformed, or names leave a root open.
 
     Example:
         >>> schema = db.draft("people.csv")
         >>> schema.columns["age"].type, schema.undeclared[:2]
         ('integer', ('units', 'columns.age.missing'))
     """
-    return drafted(data, codebook, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows).schema
+    return drafted(
+        data, codebook, kind, form=form, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows, root=root
+    ).schema
 
 
 def drafted(
@@ -313,6 +319,7 @@ def drafted(
     encoding: str | None = None,
     delimiter: str | None = None,
     skip_rows: int | None = None,
+    root: str | None = None,
 ) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     described = None if codebook is None else read_metadata(codebook, form)
@@ -330,7 +337,10 @@ def drafted(
         raise SchemaError("is for the files of tables and series", field=next(iter(given)), remedy="leave it out")
     said = {} if described is None else {key: described.whole[key] for key in KEYS if key in described.whole}
     keys = said | given
-    return DRAFTS[kind](data, described, keys | doubled_names(data, kind, keys))
+    if root is not None and DRAFTS[kind] is not _drafted_related:
+        raise SchemaError("is one of several tables", field="root", remedy=f"leave it out for {kind}")
+    again = {} if root is None else {"root": root}
+    return DRAFTS[kind](data, described, keys | doubled_names(data, kind, keys), **again)
 
 
 def redrafted(data: Given, described: DataDescription, made: Draft) -> Draft:
@@ -343,7 +353,7 @@ def redrafted(data: Given, described: DataDescription, made: Draft) -> Draft:
     """
     own = made.schema.to_plain()
     keys = {key: own[key] for key in KEYS if key in own}
-    return DRAFTS[made.schema.kind](data, described, keys)
+    return DRAFTS[made.schema.kind](data, described, keys, **made.again)
 
 
 def _drafted_alone(described: DataDescription | None, kind: str | None) -> Draft:
@@ -634,7 +644,9 @@ def _proposed_line(name: str, proposal: Proposal) -> str:
     return f"{line}  # if {proposal.why}"
 
 
-def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
+def _drafted_related(
+    data: Any, described: DataDescription | None, keys: Mapping[str, str], root: str | None = None
+) -> Draft:
     """Draft from several tables: which hangs on which is proposed by their headers, the rest is the codebook's.
 
     Of a child table, a column that the codebook has as an id is its key, where no name says which one is.
@@ -645,7 +657,7 @@ def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping
     rows: dict[str, Entry] = {}
     top = {} if described is None else described.at_the_top()
     told: Mapping[str, Mapping[str, Any]] = top.pop("tables", {})
-    found = proposed({name: table.columns for name, table in source.tables.items()}, told)
+    found = proposed({name: table.columns for name, table in source.tables.items()}, told, root)
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
@@ -690,6 +702,7 @@ def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping
         rows=rows,
         proposals=proposals,
         suggested=suggested,
+        again={"root": found.root},
     )
 
 

@@ -9,23 +9,26 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from doublure.data.relational import open_related
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.csv_records import UNREAD
-from doublure.data.tables.opening import open_table
+from doublure.data.tables.opening import TableSource, open_table
 from doublure.data.tables.rules import find_violations
-from doublure.drafting.repeats import RepeatedId
+from doublure.drafting.owner_notes import OwnerNote
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.distinct_cells import distinct
+from doublure.schema.kinds import ByKind
+from doublure.schema.relational import RelationalSchema
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
@@ -38,7 +41,6 @@ _BROKEN = "the record breaks the rule {}"
 _TAKEN = [f"{_BROKEN.format(model.word)}, and a fit takes it all the same" for model in MODELS if model.encoded]
 TOLERATED = frozenset({BEYOND, *_TAKEN})
 """Misfits that a fit tolerates."""
-_REPEATS = "stands in several rows"
 _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
@@ -64,16 +66,16 @@ def list_misfits(
     data: str | Path | pd.DataFrame,
     out: str | Path,
     *,
-    repeats: Sequence[RepeatedId] = (),
+    notes: Sequence[OwnerNote] = (),
     force: bool = False,
 ) -> dict[tuple[str, str], int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
     Args:
-        schema: Of a table; what is undeclared is not asked for.
-        data: The table.
+        schema: Of a table, or of related ones; what is undeclared is not asked for.
+        data: The table, or the folder of related ones.
         out: Where to write.
-        repeats: Ids that repeat, whose counts are written beside.
+        notes: Private notes on columns that are written beside.
         force: Replace a file that is there already.
 
     Returns:
@@ -87,16 +89,12 @@ def list_misfits(
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
     check_output(path, read, forced=force)
-    remedy = "leave it out"
-    described = TableSchema.of(
-        schema, SettingError(f"is for tables, not {schema.kind}", field="--values", remedy=remedy)
-    )
     text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
-    for each in repeats:
-        writer.writerow(("", printable(each.column), "", f"{_REPEATS}: {each}"))
-    for found in misfits(described, data):
+    for note in notes:
+        writer.writerow(("", printable(note.column), "", str(note)))
+    for found in MISFITS[schema.kind](schema, data):
         counts[found.why in TOLERATED, found.column, found.why] += 1
         cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell
         writer.writerow((found.row, found.column, cell, found.why))
@@ -112,7 +110,7 @@ def _plain(cell: str) -> bool:
     return True
 
 
-def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
+def misfits(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
     """Yield every cell that does not fit, and every record that breaks a rule whose columns all fit. Private.
 
     Records that cannot be read come first, by their lines in their files.
@@ -120,8 +118,39 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
     Raises:
         DataError: The container cannot be read, or a column is not there.
     """
-    source = open_table(data, schema.written)
-    source.check(schema)
+    described = TableSchema.of(schema)
+    source = open_table(data, described.written)
+    source.check(described)
+    yield from _of_source(described, source)
+
+
+def _of_related(schema: Schema, data: Any) -> Iterator[Misfit]:
+    """Yield those of each table, its columns named ``table.column``."""
+    described = RelationalSchema.of(schema)
+    source = open_related(data, described.written)
+    source.check(described)
+    for name in described.tables:
+        table = described.table(name)
+        for found in _of_source(table, source.tables[name]):
+            yield found._replace(column=f"{name}.{found.column}")
+
+
+def _not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
+    del data
+    raise SettingError(f"is for tables, not {schema.kind}", field="--values", remedy="leave it out")
+
+
+MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
+    "list of misfits",
+    table=misfits,
+    visits=misfits,
+    relational=_of_related,
+    series=_not_listed,
+    images=_not_listed,
+)
+
+
+def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
     wanted = {name: column for name, column in schema.columns.items() if column.modelled}
     for file, unread in source.unread():
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")

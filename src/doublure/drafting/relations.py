@@ -41,44 +41,106 @@ class Relations:
     children: Mapping[str, Link]
 
 
+class OpenRoot(SchemaError):
+    """Names leave open which table is the root.
+
+    Args:
+        tables: Those that may be it.
+        key: The column that stands in all of them.
+    """
+
+    def __init__(self, tables: Sequence[str], key: str) -> None:
+        names = ", ".join(map(printable, tables))
+        super().__init__(
+            f"may be {names}: {printable(key)} stands in each, and no name says whose key it is",
+            field="root",
+            remedy="name the table with one row for each unit: --root TABLE, or root= in Python",
+        )
+        self.tables = tuple(tables)
+
+
 def proposed(
-    tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    tables: Mapping[str, Sequence[str]],
+    told: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    root: str | None = None,
 ) -> Relations:
     """Return how tables hang together, as far as a codebook or their headers say it.
 
     The root's key stands in every other table, by the same name, or as ``patient_id`` where the table ``patients`` has
-    an ``id``. Of several such tables it is the one that its key is named for, or whose key stands first.
+    an ``id``. Of several such tables it is the one that its key is named for. A table whose own key is another column
+    is not it.
 
     Args:
         tables: Table -> its columns.
         told: Table -> its keys, as a codebook has them.
+        root: The root, if its owner names it.
 
     Raises:
-        SchemaError: There are fewer than two tables, or no column of one leads to all others.
+        OpenRoot: Several tables may be the root.
+        SchemaError: There are fewer than two tables, the root is none of them, or no column leads to all others.
     """
     if len(tables) < 2:
         remedy = "give a folder with one file a table; of one table, draft kind table"
         raise SchemaError("are fewer than two", field="tables", remedy=remedy)
-    if (relations := _declared(tables, told)) is not None:
+    if root is not None and root not in tables:
+        remedy = f"name one of {', '.join(map(printable, tables))}"
+        raise SchemaError(f"{printable(root)} is none of the tables", field="root", remedy=remedy)
+    if root is None and (relations := _declared(tables, told)) is not None:
         return relations
-    found: list[tuple[tuple[int, int, int], Relations]] = []
-    for root, columns in tables.items():
-        for place, key in enumerate(columns):
-            links = {name: _leads(root, key, others) for name, others in tables.items() if name != root}
-            if all(links.values()):
-                children = {name: Link(foreign_key=link or "", key=None) for name, link in links.items()}
-                named = -int(row_of(root) in key.lower() or key.lower() in _WORDS) - int(_is_key(key))
-                found.append(((named, place, len(columns)), Relations(root=root, key=key, children=children)))
+    found = [each for name in tables if root in (None, name) for each in _rooted(name, tables)]
     if not found:
-        names = ", ".join(printable(name) for name in tables)
-        remedy = "give the root's key the same name in every table"
-        raise SchemaError("has no column that stands in all others", field=f"tables {names}", remedy=remedy)
-    best = min(found, key=lambda pair: pair[0])[1]
+        raise _apart(tables, root)
+    key = max(_named_for(each) for each in found)
+    likely = [each for each in found if _named_for(each) == key]
+    roots = list(dict.fromkeys(each.root for each in likely))
+    if len(roots) > 1:
+        own = {name for name in roots if any(_own_key(name, tables[name], each.key) for each in likely)}
+        roots = [name for name in roots if name not in own] or roots
+    if len(roots) > 1:
+        raise OpenRoot(roots, likely[0].key)
+    best = next(each for each in likely if each.root == roots[0])
     children = {
         name: Link(foreign_key=link.foreign_key, key=_own_key(name, tables[name], link.foreign_key))
         for name, link in best.children.items()
     }
     return Relations(root=best.root, key=best.key, children=children)
+
+
+def _rooted(root: str, tables: Mapping[str, Sequence[str]]) -> list[Relations]:
+    """Return what a root may be with each of its columns that leads to all other tables."""
+    found = []
+    for key in tables[root]:
+        links = {name: _leads(root, key, others) for name, others in tables.items() if name != root}
+        if all(links.values()):
+            children = {name: Link(foreign_key=link or "", key=None) for name, link in links.items()}
+            found.append(Relations(root=root, key=key, children=children))
+    return found
+
+
+def _named_for(relations: Relations) -> tuple[bool, bool, bool]:
+    """Return how far names say that a column is its table's key: named for it, alone or in its children, or a key."""
+    key, root = relations.key.lower(), row_of(relations.root)
+    foreign = {link.foreign_key.lower() for link in relations.children.values()}
+    return root in key, key in _WORDS and key not in foreign, _is_key(key)
+
+
+def _apart(tables: Mapping[str, Sequence[str]], root: str | None) -> SchemaError:
+    """Return the refusal of tables of which no column leads to all others."""
+    led = {
+        (name, key): [other for other in tables if other != name and _leads(name, key, tables[other]) is None]
+        for name in tables
+        if root in (None, name)
+        for key in tables[name]
+        if _is_key(key) or root is not None
+    }
+    (name, key), left = min(led.items(), key=lambda pair: len(pair[1])) if led else (("", ""), list(tables))
+    if len(left) >= len(tables) - 1:
+        names = ", ".join(printable(name) for name in tables)
+        remedy = "give the root's key the same name in every table"
+        return SchemaError("has no column that stands in all others", field=f"tables {names}", remedy=remedy)
+    names = ", ".join(map(printable, left))
+    remedy = "one level of children is read: add that column to each of their rows, or leave them out of the folder"
+    return SchemaError(f"have no column for {printable(f'{name}.{key}')}", field=f"tables {names}", remedy=remedy)
 
 
 def _declared(tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[str, Any]]) -> Relations | None:

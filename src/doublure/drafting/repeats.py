@@ -33,12 +33,12 @@ class RepeatedId(NamedTuple):
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.different:,} different in {self.rows:,} rows"
+        return f"stands in several rows: {self.different:,} different in {self.rows:,} rows"
 
     @property
     def line(self) -> str:
         """The counts with their column."""
-        return f"{printable(self.column)}: {self}"
+        return f"{printable(self.column)}: {self.different:,} different in {self.rows:,} rows"
 
 
 def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[RepeatedId]:

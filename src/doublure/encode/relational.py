@@ -19,6 +19,7 @@ from doublure.encode.above_root import places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
+from doublure.encode.repeating import repeating
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
 from doublure.networks.related_layout import ChildPlace, UnitLayout
@@ -30,7 +31,7 @@ from doublure.support.tensors import Array, as_array
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BEFORE, _NEXT = 1, 2
+_BEFORE, _NEXT, _ANY = 1, 2, 3
 """Turns of a unit's mark, beside its own."""
 
 
@@ -58,7 +59,9 @@ class RelationalEncoder(Encoder):
             own, order = self.tables[name], self.related.tables[name].order
             at = -1 if order is None else own.columns.index(order)
             above = places_above(self.related, name, tuple(own.columns), tuple(root.columns))
-            places.append((name, self.related.most(name), own.width, at, 0 if at < 0 else own.domains[at].last, above))
+            highest = 0 if at < 0 else own.domains[at].last
+            repeats = tuple(map(own.columns.index, repeating(self.related, name, own.columns)))
+            places.append((name, self.related.most(name), own.width, at, highest, above, repeats))
         self.layout = UnitLayout.of(root.width, places)
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width
@@ -94,6 +97,9 @@ class RelationalEncoder(Encoder):
         some = np.flatnonzero(many > 0)
         first = np.zeros(len(some), dtype=np.int64) if child.order >= 0 else _among(marks[some], many[some])
         found[some, child.first] = rows[begins[some] + first]
+        anywhere = _among(remarked(marks[some], _ANY), many[some])
+        found[some, child.place] = anywhere
+        found[some, child.any] = rows[begins[some] + anywhere]
         several = np.flatnonzero(many > 1)
         held = many[several]
         if child.order >= 0:
@@ -109,9 +115,12 @@ class RelationalEncoder(Encoder):
         if child.order >= 0:
             at = child.next.start + child.order
             found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
+        for at, place in enumerate(child.repeats, start=child.same.start):
+            found[several, at] = rows[begins[several] + following, place] == rows[begins[several] + before, place]
         for each in child.above:
-            rest = () if each.place == child.order else (child.before, child.next)  # an order is told by the row before
-            for units, row in ((some, child.first), *((several, part) for part in rest)):
+            told = each.place == child.order  # by the row before
+            rest = () if told else (child.before, child.next)
+            for units, row in ((some, child.first), (some, child.any), *((several, part) for part in rest)):
                 at = row.start + each.place
                 found[units, at] = each.gaps(found[units, at], found[units, each.below])
 

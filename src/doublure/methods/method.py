@@ -193,6 +193,12 @@ class Method(ABC, Generic[S, E]):
         """Return further lines of a plan: decisions, and figures that will be measured later."""
         return ()
 
+    def shown_together(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...]
+    ) -> Mapping[str, tuple[Access, ...]]:
+        """Return accesses of which a plan shows one line, by the name of that line; each other has its own."""
+        return {}
+
     def final_claim(
         self,
         planned: Guarantee,

@@ -1,23 +1,25 @@
 """Layouts of a unit of related tables, as a vector for counting and as a vector for drawing.
 
-Both follow from public facts. For counting, a unit shows one row of each child table, and one pair of consecutive
-rows::
+Both follow from public facts. For counting, a unit shows its first row of each child table, one row at any place, and
+one pair of consecutive rows::
 
-    [ rows of each child table | root | first, left, before, next | first, left, before, next | … ]
+    [ rows of each child table | root | first, left, before, next, place, any, same | first, left, … ]
 
 For drawing, it has all rows, in ``max_children`` places a child table, filled from the first on::
 
     [ rows of each child table | root | row 1 … row k | row 1 … row k | … ]
 
 In a child table with an order, ``first`` is the first row, ``before`` and ``next`` are consecutive rows, and the order
-column of ``next`` is stored as its gap above ``before``. Without an order they are any two rows. A column that a rule
-puts above one of the root is counted by its gap above that, and drawn as a value (:class:`RootGap`).
+column of ``next`` is stored as its gap above ``before``. Without an order they are any two rows. ``any`` is the row at
+``place``; ``same`` says of some columns whether ``next`` is as ``before``. A column that a rule puts above one of the
+root is counted by its gap above that, and drawn as a value (:class:`RootGap`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +77,7 @@ class ChildPlace:
         shown: The start of ``first`` in a unit for counting.
         drawn: The start of row 1 in a unit for drawing.
         above: The numbers of a row that are counted by their gap above the root's.
+        repeats: The places in a row of what may be as in the row before.
     """
 
     name: str
@@ -85,6 +88,7 @@ class ChildPlace:
     shown: int
     drawn: int
     above: tuple[RootGap, ...] = ()
+    repeats: tuple[int, ...] = ()
 
     @property
     def first(self) -> slice:
@@ -106,10 +110,28 @@ class ChildPlace:
         """The row that follows."""
         return slice(self.left + 1 + self.parts, self.left + 1 + 2 * self.parts)
 
+    @property
+    def place(self) -> int:
+        """The place of the number of rows before ``any``."""
+        return self.left + 1 + 2 * self.parts
+
+    @property
+    def any(self) -> slice:
+        """A row at any place."""
+        return slice(self.place + 1, self.place + 1 + self.parts)
+
+    @property
+    def same(self) -> slice:
+        """Of each repeating number whether ``next`` has it as ``before``: 1, or 0."""
+        return slice(self.any.stop, self.any.stop + len(self.repeats))
+
     def row(self, number: int) -> slice:
         """Return the place of a row, counted from 0, in a unit for drawing."""
         begin = self.drawn + number * self.parts
         return slice(begin, begin + self.parts)
+
+
+ChildFacts: TypeAlias = tuple[str, int, int, int, int, tuple[RootGap, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,22 +147,24 @@ class UnitLayout:
     children: tuple[ChildPlace, ...]
 
     @classmethod
-    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int, tuple[RootGap, ...]]]) -> UnitLayout:
+    def of(cls, root: int, tables: Sequence[ChildFacts]) -> UnitLayout:
         """Return the layout of tables.
 
         Args:
             root: Numbers of a root row.
             tables: For each child table its name, the most rows, the numbers of a row, the order's place, the order's
-                largest value, and the numbers that are counted by their gap above the root's.
+                largest value, the numbers that are counted by their gap above the root's, and those that may be as in
+                the row before.
         """
         shown = drawn = len(tables) + root
         children = []
-        for name, most, parts, order, highest, above in tables:
+        for name, most, parts, order, highest, above, repeats in tables:
             place = ChildPlace(
-                name=name, most=most, parts=parts, order=order, highest=highest, shown=shown, drawn=drawn, above=above
-            )
+                name=name, most=most, parts=parts, order=order, highest=highest, shown=shown, drawn=drawn,
+                above=above, repeats=repeats,
+            )  # fmt: skip
             children.append(place)
-            shown, drawn = shown + 3 * parts + 1, drawn + most * parts
+            shown, drawn = place.same.stop, drawn + most * parts
         return cls(root=root, children=tuple(children))
 
     @property
@@ -151,7 +175,7 @@ class UnitLayout:
     @property
     def counted_width(self) -> int:
         """Numbers of a unit for counting."""
-        return len(self.children) + self.root + sum(3 * child.parts + 1 for child in self.children)
+        return len(self.children) + self.root + sum(4 * child.parts + 2 + len(child.repeats) for child in self.children)
 
     @property
     def drawn_width(self) -> int:

@@ -84,6 +84,10 @@ class TreeDraw:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    def _even(self) -> bool:
+        """Whether values are swapped between rows, so that joint tables are as expected."""
+        return True
+
     def _within_leaves(self, node: TreeNode, starts: Ints, widths: Ints) -> Floats:
         """Return a value ``(N,)`` of each leaf, by the lattices' weights."""
         chance = self._rng.random(len(starts))
@@ -114,7 +118,7 @@ class TreeDraw:
             chances = self._chances(place, rows, above, factor)
             self.coarse[rows, place] = entry_at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
-        if rake is None and place:
+        if rake is None and place and self._even():
             beside = self._tree.beside[place]
             near = shuffle_within(self._rng.random(count), above)
             self.coarse[:, place] = swapped_tables.swap_pairs(

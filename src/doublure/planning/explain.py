@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from doublure.access import COVERED
+from doublure.access import COVERED, events
 from doublure.guarantee import derived_claims, figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
-from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, epsilon_of
 from doublure.schema.display import kind_of
 from doublure.support import views
 
@@ -30,7 +32,8 @@ def explain(made: PlanContents) -> str:
     lines.append(describe_budget(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
-    prices = [(access.purpose, _price(access)) for access in made.touches]
+    groups = _groups(made)
+    prices = [(name, _price(access)) for name, access in _priced(made, groups)]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     if epsilon is not None:
         prices.append((_TOTAL, _figures(epsilon, delta)))
@@ -40,7 +43,7 @@ def explain(made: PlanContents) -> str:
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
     said = made.guarantee
     lines += [f"  {who}: {what}" for who, what in derived_claims(said.kind, said.model_dump())]
-    lines += _noise(made)
+    lines += _noise(made, groups)
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
@@ -55,6 +58,28 @@ def explain(made: PlanContents) -> str:
     lines += warning_lines(made)
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def _groups(made: PlanContents) -> dict[str, tuple[Access, ...]]:
+    """Return the accesses of each line, by its name, in the plan's order."""
+    together = table.method(made.method).shown_together(made.schema, made.settings, made.touches)
+    name_of = {access.purpose: name for name, own in together.items() for access in own}
+    found: dict[str, tuple[Access, ...]] = {}
+    for access in made.touches:
+        name = name_of.get(access.purpose, access.purpose)
+        found[name] = (*found.get(name, ()), access)
+    return found
+
+
+def _priced(made: PlanContents, groups: Mapping[str, tuple[Access, ...]]) -> list[tuple[str, Access]]:
+    """Return each line's name with an access of its price: several are composed."""
+    found = []
+    for name, (first, *others) in groups.items():
+        price = first.epsilon
+        if others and price is not None and made.accountant is not None and first.delta:
+            price = epsilon_of(events((first, *others)), first.delta, accountant=made.accountant)  # type: ignore[arg-type]
+        found.append((name, replace(first, epsilon=price)))
+    return found
 
 
 def _unit(made: PlanContents) -> str:
@@ -114,21 +139,25 @@ def _figures(epsilon: float, delta: float | None) -> str:
     return f"ε = {figure(epsilon):<7} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
 
 
-def _noise(made: PlanContents) -> list[str]:
+def _noise(made: PlanContents, groups: Mapping[str, tuple[Access, ...]]) -> list[str]:
     """Return the noise's scale, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
     found = []
     alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1
-    for access in made.touches:
-        event = access.event
-        if isinstance(event, GaussianEvent):
-            bound = made.max_grad_norm if alone or (access.estimated and not access.whole) else None
-            parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
-            figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
-            found.append((access.purpose, figures))
-        elif isinstance(event, DiscreteGaussianEvent):
+    for name, accesses in groups.items():
+        counts = [access.event for access in accesses if isinstance(access.event, DiscreteGaussianEvent)]
+        for access in accesses:
+            event = access.event
+            if isinstance(event, GaussianEvent):
+                bound = made.max_grad_norm if alone or (access.estimated and not access.whole) else None
+                parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
+                figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
+                found.append((access.purpose, figures))
+        if counts:
             apart = made.epsilon is None  # nothing else of such a run has a price: votes, of which one moves two
-            cells = "each count of votes" if apart else f"each cell of {_tables(event.tables)}"
-            found.append((access.purpose, f"standard deviation {event.scale:.4g} in {cells}"))
+            cells = "each count of votes" if apart else f"each cell of {_tables(sum(own.tables for own in counts))}"
+            least, most = min(own.scale for own in counts), max(own.scale for own in counts)
+            spread = f"{least:.4g}" if len(counts) == 1 else f"{least:.4g} to {most:.4g}"
+            found.append((name, f"standard deviation {spread} in {cells}"))
     return [f"Noise: {said}" if len(found) == 1 else f"Noise to {purpose}: {said}" for purpose, said in found]
 
 
@@ -158,8 +187,8 @@ def html(made: PlanContents) -> str:
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     priced = made.guarantee.kind in COVERED
     rows = [
-        (access.purpose, _cell(access.epsilon, protected=access.event is not None), _cell(access.delta))
-        for access in made.touches
+        (name, _cell(access.epsilon, protected=access.event is not None), _cell(access.delta))
+        for name, access in _priced(made, _groups(made))
     ]
     if priced:
         rows.append((_TOTAL, _cell(epsilon), _cell(delta)))

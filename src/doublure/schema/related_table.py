@@ -16,6 +16,16 @@ from doublure.schema.scalars import check_name, whole
 
 MOST_CHILDREN = 1_000
 _NAME = re.compile(r"\w[\w -]{0,99}")
+
+
+def _one_name(value: object) -> object:
+    """Refuse a list where one name is meant: a key of several columns, or several parents."""
+    if isinstance(value, (list, tuple)):
+        raise ValueError("names several; join the columns of a key into one, and name one parent, the root")
+    return value
+
+
+_Name = Annotated[StrictStr, BeforeValidator(_one_name)]
 _Children = Annotated[StrictInt, Field(ge=1, le=MOST_CHILDREN), BeforeValidator(whole)]
 
 
@@ -33,9 +43,9 @@ class RelatedTable(Frozen):
         constraints: Rules that look at this table alone, by its own names.
     """
 
-    key: StrictStr | None = None
-    parent: StrictStr | None = None
-    foreign_key: StrictStr | None = None
+    key: _Name | None = None
+    parent: _Name | None = None
+    foreign_key: _Name | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     columns: Mapping[str, AnyColumn]
@@ -79,8 +89,11 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
 
 def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
     parent = tables.get(table.parent or "")
+    if parent is table:
+        raise ValueError(f"{shown} is its own parent; name the root, or leave that reference out as type: id")
     if parent is None or parent.parent is not None:
-        raise ValueError(f"{shown} has a parent that is not the root; one level of children is read")
+        remedy = "one level of children is read: add the root's key to its rows, and name the root"
+        raise ValueError(f"{shown} has a parent that is not the root; {remedy}")
     if table.foreign_key is None:
         raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
     if table.max_children is None:

@@ -12,12 +12,12 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
-from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.errors import DataError, Fault, FaultyRecords, printable
 from doublure.schema.scalars import Misfit
 from doublure.support.objects import ObjectPath, Place
 
 PATTERN = frozenset("*?[")
-_REMEDY = "give files of one form with one header, such as Parquet or CSV"
+_REMEDY = "give files of one form with one header"
 
 
 class FilesSource(TableSource):
@@ -38,7 +38,11 @@ class FilesSource(TableSource):
     def check_names(self, names: Iterable[str]) -> None:
         wanted = list(names)
         for file in self._files:
-            file.check_names(wanted)
+            try:
+                file.check_names(wanted)
+            except DataError as error:  # the same names may stand in all others
+                message = f"{error.message} ({printable(file.name)})"
+                raise DataError(message, field=error.field, remedy=error.remedy) from None
 
     @override
     def pieces(self) -> list[TableSource]:
@@ -87,8 +91,12 @@ def files_of(given: Place) -> list[Place] | None:
         return None
     if not found:
         raise DataError("holds no file", field=given, remedy="give a folder or a pattern of Parquet or CSV files")
-    if len({_form(path) for path in found}) > 1:
-        raise DataError("has files of several forms", field=given, remedy=_REMEDY)
+    if len(by_form := _by_form(found)) > 1:
+        *others, usual = by_form
+        odd = printable(min(others[0], key=lambda path: path.parts).name)
+        among = printable(min(usual, key=lambda path: path.parts).name)
+        remedy = f"{_REMEDY}; move others out, or give a pattern such as {printable(given.name)}/*{usual[0].suffix}"
+        raise DataError(f"has files of several forms, {odd} beside {among}", field=given, remedy=remedy)
     return sorted(found, key=lambda path: path.parts)
 
 
@@ -115,6 +123,14 @@ def _inside(folder: Place) -> list[Place]:
     else:
         found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     return [path for name, path in found.items() if not any(part[0] in "._" for part in name.split("/") if part)]
+
+
+def _by_form(paths: Sequence[Place]) -> list[list[Place]]:
+    """Return files by their form, that of most files last."""
+    found: dict[str, list[Place]] = {}
+    for path in paths:
+        found.setdefault(_form(path), []).append(path)
+    return sorted(found.values(), key=len)
 
 
 def _form(path: Place) -> str:

@@ -98,6 +98,12 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return self.of_kind[schema.kind].explained(schema, settings)
 
     @override
+    def shown_together(
+        self, schema: Schema, settings: StatisticsSettings, touches: tuple[Access, ...]
+    ) -> Mapping[str, tuple[Access, ...]]:
+        return self.of_kind[schema.kind].shown_together(schema, settings, touches)
+
+    @override
     def sample_rate(self, schema: Schema, settings: StatisticsSettings) -> float | None:
         return 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from doublure.access import Access
@@ -64,6 +64,13 @@ class StatisticsStrategy(ABC, Generic[S]):
         """Return further lines for the explanation of a plan."""
         del schema, settings
         return ()
+
+    def shown_together(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...]
+    ) -> Mapping[str, tuple[Access, ...]]:
+        """Return accesses of which a plan shows one line, by the name of that line."""
+        del schema, settings, touches
+        return {}
 
     @abstractmethod
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:

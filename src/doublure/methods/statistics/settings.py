@@ -117,11 +117,14 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
     Attributes:
         root_share: Share of the budget for the root's row and the number of rows of each child table.
-        first_share: Share of the rest for child tables' first rows; next rows get what is left. Child tables get equal
-            shares.
+        any_share: Share of the rest for child tables' rows at any place, where they have an order.
+        first_share: Share of what is left for first rows; next rows get the remainder. Child tables get equal shares.
+        anywhere: Whether rows at any place are counted, and whether a next row is as the one before; what is given in a
+            stage is then taken from units drawn by earlier ones. Without it all of it is counted, as in 0.2.0.
     """
 
     data: ClassVar[str] = "relational"
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False, "any_share": 0.2}
 
     within: Literal[""] = ""
     focus: tuple[()] = ()
@@ -129,6 +132,8 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     groups: int = Field(default=16, ge=2, le=200)
     root_share: _Share = 0.25
     first_share: _Share = 0.5
+    anywhere: bool = True
+    any_share: _Share = 0.2
 
     @property
     @override

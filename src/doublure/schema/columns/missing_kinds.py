@@ -210,6 +210,16 @@ def numbers_with_codes(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Serie
     return column.model_copy(update={"missing": True}).cells_of(numbers)
 
 
+def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``(N,)`` numbers as objects, missing ones as the text of their state, and None without one."""
+    import numpy as np
+    import pandas as pd
+
+    numbers = column.kept_numbers(cells)
+    texts = np.array([None, *column.missing_texts[1:]], dtype=object)
+    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
+
+
 def stored_with_states(
     column: ColumnOfKinds, cells: pd.Series[Any], marks: TextMarks, *, coded: bool
 ) -> pd.Series[Any]:
@@ -253,16 +263,6 @@ def _holds(dtype: Dtype | None, codes: Sequence[str]) -> bool:
         return True
     ends = np.iinfo(dtype.lower())
     return all(ends.min <= float(code) <= ends.max and float(code).is_integer() for code in codes)
-
-
-def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return ``(N,)`` numbers as objects, missing ones as the text of their state, and None without one."""
-    import numpy as np
-    import pandas as pd
-
-    numbers = column.kept_numbers(cells)
-    texts = np.array([None, *column.missing_texts[1:]], dtype=object)
-    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
 
 
 def _categorical(

@@ -14,7 +14,9 @@ from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
+from doublure.methods.statistics.relational.given import StageTables, draw_what_is_given
 from doublure.methods.statistics.relational.stages import (
+    AS_BEFORE,
     Stage,
     above_form,
     count_name,
@@ -22,17 +24,19 @@ from doublure.methods.statistics.relational.stages import (
     left_name,
     list_stages,
     order_gap,
+    place_name,
     root_gap,
     row_count,
     rows_left,
+    same_name,
     stage_purpose,
 )
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
-from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.networks.related_layout import ChildPlace
 from doublure.networks.related_units import RelatedGenerator
 from doublure.networks.tree import TreeGenerator
+from doublure.networks.tree_tables import Tree
 from doublure.private.executed import steps_of
 from doublure.schema.columns import Column
 from doublure.schema.relational import RelationalSchema
@@ -47,9 +51,10 @@ _FEWEST = {False: 1.0, True: 2.0}
 """Fewest rows of a child table that a unit needs to count in the stages of first and of next rows."""
 
 
-def build(encoder: Encoder) -> RelatedGenerator:
+def build(encoder: Encoder, settings: RelationalStatisticsSettings) -> RelatedGenerator:
     """Return a generator without tables."""
-    return RelatedGenerator(_related(encoder).layout, list(encoder.condition_sizes.values()))
+    known = _related(encoder)
+    return RelatedGenerator(known.layout, list(encoder.condition_sizes.values()), repeats=settings.anywhere)
 
 
 def fit(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
@@ -59,49 +64,29 @@ def fit(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
         job: The run.
         settings: With defaults resolved.
     """
-    encoder, generator = _related(job.encoder), build(job.encoder)
+    encoder, generator = _related(job.encoder), build(job.encoder, settings)
     published: list[NoisyTable] = []
-    before = 0
-    for number, stage in enumerate(list_stages(encoder.schema)):
+    before, units, anywhere = 0, 1.0, Tree()
+    for number, stage in enumerate(list_stages(encoder.schema, anywhere=settings.anywhere)):
         prefix = stage_purpose(stage, "")
         accesses = tuple(access for access in job.accesses if access.purpose.startswith(prefix))
         own = _staged(job, encoder, stage, accesses, published).stage(f"stage{number}", after=before)
-        tables = StageTables(own, settings, prefix, stage.known)
-        tree = build_generator(own, release_and_fit(own, settings, tables))
-        _tree_of(generator, stage).take(tree.tree)
+        given = None
+        if stage.drawn:
+            given = draw_what_is_given(generator, anywhere, stage, units, np.random.default_rng(job.seed))
+        tables = StageTables(own, settings, prefix, stage, given)
+        tree = build_generator(own, release_and_fit(own, settings, tables)).tree
+        if stage.turn == "any":
+            anywhere = tree
+        else:
+            _tree_of(generator, stage).take(tree)
+        if stage.child < 0:
+            units = tables.rows
+        elif stage.following:
+            anywhere = Tree()  # the next child table has its own
         before += sum(steps_of(access) for access in accesses)
     job.hand_out(tuple(replace(table, columns=tuple(map(encoder.shown, table.columns))) for table in published))
     return generator
-
-
-class StageTables(NoisyTables):
-    """A stage's releases, with a tree whose first nodes are given when rows are drawn, and have given parents only.
-
-    Args:
-        job: The stage's job.
-        settings: The method's settings.
-        prefix: The prefix of its releases' purposes.
-        known: Number of given parts of a row; their nodes are the first ones.
-    """
-
-    def __init__(self, job: Job, settings: RelationalStatisticsSettings, prefix: str, known: int) -> None:
-        super().__init__(job, settings)
-        self._known = known
-        self._events = {purpose.removeprefix(prefix): event for purpose, event in self._events.items()}
-        self._numbers = {purpose.removeprefix(prefix): number for purpose, number in self._numbers.items()}
-
-    @override
-    def _spanning(self) -> list[tuple[int, int]]:
-        inside, edges = [0], []
-        while len(inside) < len(self.nodes):
-            given = len(inside) < self._known
-            outside = [n for n in range(len(self.nodes)) if n not in inside and (not given or n < self._known)]
-            parent, child = max(
-                ((one, other) for one in inside for other in outside), key=lambda pair: float(self.scores[pair])
-            )
-            edges.append((parent, child))
-            inside.append(child)
-        return edges
 
 
 def _staged(
@@ -164,8 +149,13 @@ class StageValues(TableValues):
                     named = above_form(f"{child.name}.{{}}", root)
                     row[place] = (TableValues(_facts({name: facts})), 0, named)
             if not stage.following:
+                if stage.turn == "any":
+                    turns = TableValues(_facts({place_name(child.name): rows_left(child.most + 1)}))
+                    sources.append((turns, 0, "{}"))
+                    parts.append(child.place)
+                shown = child.any if stage.turn == "any" else child.first
                 sources += row
-                parts += range(child.first.start, child.first.stop)
+                parts += range(shown.start, shown.stop)
             else:
                 left = TableValues(_facts({left_name(child.name): rows_left(child.most)}))
                 sources += [(left, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
@@ -174,8 +164,13 @@ class StageValues(TableValues):
                     table = TableSchema.of(related.modelled(child.name))
                     gap = TableValues(_facts({gap_name(child.name, order): order_gap(table, order)}))
                     row[child.order] = (gap, 0, "{}")
+                parts += [child.left, *range(child.before.start, child.before.stop)]
+                for place in child.repeats if stage.drawn else ():
+                    flag = TableValues(_facts({same_name(child.name, own.columns[place]): AS_BEFORE}))
+                    sources.append((flag, 0, "{}"))
+                    parts.append(child.same.start + child.repeats.index(place))
                 sources += row
-                parts += [child.left, *range(child.before.start, child.next.stop)]
+                parts += range(child.next.start, child.next.stop)
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
         self.schema = counts.schema  # in which a unit has one row

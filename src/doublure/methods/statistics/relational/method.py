@@ -43,19 +43,33 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
         related = RelationalSchema.of(schema)
         rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
-        shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in stage_shares(list_stages(schema), settings))
+        shares = ", ".join(
+            f"{stage.name} {share:.2g}"
+            for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings)
+        )
         return (
             f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
             f"Shares of the budget: {shares}",
         )
 
     @override
+    def shown_together(
+        self, schema: Schema, settings: RelationalStatisticsSettings, touches: tuple[Access, ...]
+    ) -> dict[str, tuple[Access, ...]]:
+        related, found = RelationalSchema.of(schema), dict[str, tuple[Access, ...]]()
+        for stage in list_stages(schema, anywhere=settings.anywhere):
+            name = f"count {printable(related.root if stage.child < 0 else related.children[stage.child])}"
+            own = tuple(each for each in touches if each.purpose.startswith(stage_purpose(stage, "")))
+            found[name] = (*found.get(name, ()), *own)
+        return found
+
+    @override
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
         wanted = []
-        for stage, share in stage_shares(list_stages(schema), settings):
-            planned = plan_releases(stage.schema, "", round_values=settings.round_values)
+        for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings):
+            planned = plan_releases(stage.schema, "", round_values=settings.round_values, given=stage.given)
             wanted += [
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
@@ -80,7 +94,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     @override
     def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
         related = RelationalSchema.of(schema)
-        each = [_OF_TABLE.work(stage.schema, settings) for stage in list_stages(schema)]
+        each = [_OF_TABLE.work(stage.schema, settings) for stage in list_stages(schema, anywhere=settings.anywhere)]
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
         return Work(
             flops=sum(own.flops for own in each),
@@ -92,13 +106,21 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> AnyGenerator:
         from doublure.methods.statistics.relational.fitting import build
 
-        return build(encoder)
+        return build(encoder, settings)
 
     @override
     def train(self, job: Job, settings: RelationalStatisticsSettings) -> AnyGenerator:
         from doublure.methods.statistics.relational.fitting import fit
 
         return fit(job, settings)
+
+
+def of_turn(stages: tuple[Stage, ...], stage: Stage, settings: RelationalStatisticsSettings) -> float:
+    """Return a stage's share of its child table's."""
+    turns = {each.turn for each in stages if each.child == stage.child}
+    rows = settings.any_share if "any" in turns else 0.0
+    left = 1 - rows
+    return {"any": rows, "first": left * settings.first_share, "next": left * (1 - settings.first_share)}[stage.turn]
 
 
 def stage_shares(stages: tuple[Stage, ...], settings: RelationalStatisticsSettings) -> tuple[tuple[Stage, float], ...]:
@@ -111,6 +133,6 @@ def stage_shares(stages: tuple[Stage, ...], settings: RelationalStatisticsSettin
         if stage.child < 0:
             share = settings.root_share
         elif stage.child not in alone:
-            share *= 1 - settings.first_share if stage.following else settings.first_share
+            share *= of_turn(stages, stage, settings)
         found.append((stage, share))
     return tuple(found)

@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 from doublure.encode.above_root import above_root
 from doublure.encode.columns import integer_domain
+from doublure.encode.repeating import repeating
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
@@ -30,6 +32,11 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
 from doublure.schema.tables import TableSchema
+
+Turn: TypeAlias = Literal["first", "any", "next"]
+"""The row of a unit that is counted."""
+AS_BEFORE = CategoryColumn(values=(0, 1), missing=False)
+"""Whether a cell is as in the row before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,36 +46,67 @@ class Stage:
     Attributes:
         name: The prefix of its releases' purposes.
         child: The place of the child table; -1 for the root.
-        following: Whether it is the stage of next rows.
+        turn: Which row of a unit it draws: the ``first``, ``any``, or the ``next``.
         schema: Schema of its table, with a column for each part.
         known: Number of its parts that are given when rows are drawn.
+        drawn: Whether what is given is taken from units drawn by the stages before, and not counted again.
+        repeats: The places in a row of what may be as in the row before; whether it is, is drawn first.
     """
 
     name: str
     child: int
-    following: bool
+    turn: Turn
     schema: TableSchema
     known: int
+    drawn: bool = False
+    repeats: tuple[int, ...] = ()
+
+    @property
+    def following(self) -> bool:
+        """Whether it is the stage of next rows."""
+        return self.turn == "next"
+
+    @property
+    def given(self) -> int:
+        """Number of its parts that are not counted."""
+        return self.known if self.drawn else 0
 
 
-def list_stages(schema: Schema) -> tuple[Stage, ...]:
-    """Return the stages, in the order of fitting."""
+def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
+    """Return the stages, in the order of fitting.
+
+    Args:
+        schema: The public facts.
+        anywhere: Whether rows at any place are counted; else first rows, and all that is given beside them.
+    """
     related = RelationalSchema.of(schema)
-    head = {count_name(name): row_count(related, name) for name in related.children}
-    head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
-    found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
-    head = {count_name(name): row_count(related, name) for name in related.children}
-    head |= {
+    counts = {count_name(name): row_count(related, name) for name in related.children}
+    root = counts | _columns(related, related.root, f"{related.root}.{{}}", together=True)
+    found = [_stage(related, f"units of {related.root}", -1, root, 0)]
+    # missing is a value here: patterns of missing cells would be a further column that is not given
+    head = counts | {
         name: _given(column) for name, column in _columns(related, related.root, f"{related.root}.{{}}").items()
-    }  # missing is a value here: patterns of missing cells would be a further column that is not given
+    }
     for place, name in enumerate(related.children):
-        first = head | _columns(related, name, f"{name}.{{}}", opening=True)
-        found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
-        if related.most(name) > 1:
-            known = head | {left_name(name): rows_left(related.most(name))}
-            known |= _columns(related, name, f"{name}, before.{{}}")
-            following = known | _columns(related, name, f"{name}.{{}}", gap=True)
-            found.append(_stage(related, f"next rows of {name}", place, True, following, len(known)))
+        row = _columns(related, name, f"{name}.{{}}", opening=True)
+        found.append(_stage(related, f"first rows of {name}", place, head | row, len(head), drawn=anywhere))
+        if related.most(name) == 1:
+            continue
+        if anywhere and related.tables[name].order is not None:
+            known = head | {place_name(name): rows_left(related.most(name) + 1)}
+            found.append(_stage(related, f"rows of {name}", place, known | row, len(known), turn="any", drawn=True))
+        known = head | {left_name(name): rows_left(related.most(name))}
+        known |= _columns(related, name, f"{name}, before.{{}}")
+        own = own_columns(related, name)
+        again = repeating(related, name, own) if anywhere else ()
+        same = {same_name(name, each): AS_BEFORE for each in again}
+        following = known | same | _columns(related, name, f"{name}.{{}}", gap=True)
+        found.append(
+            _stage(
+                related, f"next rows of {name}", place, following, len(known),
+                turn="next", drawn=anywhere, repeats=tuple(map(own.index, again)),
+            )
+        )  # fmt: skip
     return tuple(found)
 
 
@@ -106,11 +144,37 @@ def rows_left(most: int) -> IntegerColumn:
     return IntegerColumn(bounds=(0, most - 1), missing=False)
 
 
+def place_name(child: str) -> str:
+    """Return the name of the number of rows before one at any place."""
+    return f"{child}, place"
+
+
+def same_name(child: str, own: str) -> str:
+    """Return the name of whether a column is as in the row before."""
+    return f"{child}, as before.{own}"
+
+
+def own_columns(schema: RelationalSchema, name: str) -> list[str]:
+    """Return a table's columns that are counted, conditions last."""
+    table = schema.modelled(name)
+    steering = table.with_role("condition")
+    modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
+    return [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
+
+
 def _stage(
-    schema: RelationalSchema, name: str, child: int, following: bool, columns: dict[str, Column], known: int
+    schema: RelationalSchema,
+    name: str,
+    child: int,
+    columns: dict[str, Column],
+    known: int,
+    *,
+    turn: Turn = "first",
+    drawn: bool = False,
+    repeats: tuple[int, ...] = (),
 ) -> Stage:
     table = TableSchema(doublure=1, kind="table", unit=Unit(name=schema.unit.name), units=schema.units, columns=columns)
-    return Stage(name=name, child=child, following=following, schema=table, known=known)
+    return Stage(name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats)
 
 
 def row_count(schema: RelationalSchema, name: str) -> Column:
@@ -144,10 +208,8 @@ def _columns(
     """
     table, order = schema.modelled(name), schema.tables[name].order
     above = {} if name == schema.root else above_root(schema, name)
-    steering = table.with_role("condition")
-    modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
     found: dict[str, Column] = {}
-    for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
+    for own in own_columns(schema, name):
         if gap and own == order:
             found[gap_name(name, own)] = order_gap(table, own)
         elif own in above and (own != order or opening):

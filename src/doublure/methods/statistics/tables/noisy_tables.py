@@ -294,7 +294,7 @@ class NoisyTables:
             project_to_simplex(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes
         ]
         # If not all pairs can be scored, pairs in focus come first, then columns that are near one another.
-        both = sorted(combinations(range(count), 2), key=lambda pair: (not self._asked(pair), self._apart(pair)))
+        both = sorted(self._unknown_pairs(), key=lambda pair: (not self._asked(pair), self._apart(pair)))
         both = both[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
@@ -305,6 +305,10 @@ class NoisyTables:
             # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
             by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
             self.scores[one, other] = self.scores[other, one] = score - by_chance
+
+    def _unknown_pairs(self) -> Iterable[tuple[int, int]]:
+        """Return the pairs whose tables only records tell."""
+        return combinations(range(len(self.nodes)), 2)
 
     def _apart(self, pair: tuple[int, int]) -> int:
         """Return the distance of two columns in the table; it is 0 from the patterns to each nullable column."""
@@ -441,7 +445,7 @@ class NoisyTables:
 
     def _chosen(self, places: int) -> list[tuple[int, int]]:
         """Return the pairs to count: those in focus, then the strongest by score."""
-        both = list(combinations(range(len(self.nodes)), 2))
+        both = list(self._unknown_pairs())
         event = self._events.get(plan.SCORES)
         if event is None:
             return both[:places]

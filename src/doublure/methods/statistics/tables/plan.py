@@ -128,6 +128,7 @@ def plan_releases(
     seen: float | None = None,
     round_values: bool = True,
     together: bool = True,
+    given: int = 0,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -139,9 +140,10 @@ def plan_releases(
         seen: Units over the noise of all releases together; None: many.
         round_values: Whether round values are counted; if not, cells and single values are counted as much better.
         together: Whether pairs of columns are counted, besides the columns.
+        given: How many of the first columns are known already, with all their pairs, and not counted.
     """
     units = schema.public_units
-    names = [name for name in counted_columns(schema) if name != within]
+    names = [name for name in counted_columns(schema) if name != within][given:]
     columns = len(names)
     lists = [name for name in names if has_groups(schema, name)]
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
@@ -149,7 +151,7 @@ def plan_releases(
     blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
-    pairs = math.comb(nodes, 2) * together
+    pairs = (math.comb(nodes + given, 2) - math.comb(given, 2)) * together
     pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and together and not pairs_within
     tables = {
@@ -162,9 +164,9 @@ def plan_releases(
         CODES: CODE_LEVELS * len(lists),
         COLUMNS: columns,
         BY_TARGET: nodes if beside else 0,
-        SCORES: min(pairs, scored or pairs) if nodes > 2 else 0,
+        SCORES: min(pairs, scored or pairs) if nodes + given > 2 else 0,
         PAIRS: pairs if pairs_within else min(pairs, paired or _PAIRS_A_COLUMN * nodes),
-        TREE: max(0, nodes - 1) * together,
+        TREE: (nodes if given else max(0, nodes - 1)) * together,
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
