@@ -222,10 +222,10 @@ def test_the_commands_run_as_shown(name, tmp_path, monkeypatch):
 
 
 def test_every_block_of_code_is_run_by_a_test():
-    """Python and sh run; YAML is read; what has no language shows a command or what it prints."""
+    """Python, sh and bash (of machines) run; YAML is read; what has no language shows a command or what it prints."""
     for path in DOCS.rglob("*.md"):
         languages = {language for language, _ in BLOCK.findall(path.read_text(encoding="utf-8"))}
-        assert languages <= {"", "python", "sh", "yaml", "text"}, path.name
+        assert languages <= {"", "python", "sh", "bash", "yaml", "text"}, path.name
         if languages & {"python", "sh"} and path.stem not in {"benchmarks", "tutorial"}:
             if path.stem in ELSEWHERE:
                 test = Path(__file__).parent / ELSEWHERE[path.stem]
