@@ -14,6 +14,7 @@ import worlds
 
 import doublure as db
 from doublure.data.databases.address import read_address
+from doublure.data.databases.connection import connect
 from doublure.data.databases.relation import choose_relation, read_query
 from doublure.errors import DataError, DoublureError, SchemaError, SettingError
 from doublure.run.database_records import DatabaseRecords, place_in_database
@@ -128,6 +129,23 @@ def test_comments_do_not_come_with_a_query():
     """Nor does what stands in them, if an engine ends a comment elsewhere."""
     found = read_query("SELECT age /* x */ FROM people -- */ UNION ALL SELECT 1 /*", "postgres")
     assert found.sql(dialect="postgres") == "SELECT age FROM people"
+
+
+def test_a_text_ends_where_it_seems_to_whatever_a_role_has_set(postgres, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    query = r"SELECT '\' AS one, ', count(*) AS two FROM ended --' AS other FROM ended"
+    with postgres.connect() as connection:
+        connection.execute("CREATE TABLE ended (age int)")
+        connection.execute("ALTER ROLE CURRENT_USER SET standard_conforming_strings = off")
+    try:
+        database = connect(read_address(postgres.url()))
+        header = database.header(choose_relation(None, query).source(database).this)
+        database.close()
+        assert [name for name, _ in header] == ["one", "other"]
+    finally:
+        with postgres.connect() as connection:
+            connection.execute("ALTER ROLE CURRENT_USER RESET standard_conforming_strings")
+            connection.execute("DROP TABLE ended")
 
 
 def test_a_query_that_cannot_be_written_is_refused_by_name():
