@@ -99,7 +99,7 @@ def test_the_json_schema_knows_every_kind():
     kinds = {option["$ref"].rpartition("/")[2] for option in exported["anyOf"]}
     assert kinds == {"TableSchema", "ImageSchema", "SeriesSchema", "RelationalSchema"}
     assert set(exported["$defs"]["Pictures"]["properties"]) == {
-        "shape", "range", "pictures", "on_mismatch", "crop"
+        "shape", "range", "pictures", "on_mismatch", "crop", "dtype"
     }  # fmt: skip
     assert exported["$defs"]["ImageSchema"]["additionalProperties"] is False
 

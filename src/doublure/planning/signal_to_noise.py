@@ -25,7 +25,7 @@ _RARE_VALUE = 0.005
 
 
 def noise_warnings(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
-    """Return a warning for each access that drowns in its noise, with an ε at which it would not.
+    """Return a warning if accesses drown in their noise, with an ε at which none would.
 
     Args:
         training: The accesses of training, at the plan's noise.
@@ -40,11 +40,12 @@ def noise_warnings(training: tuple[Access, ...], units: int, delta: float | None
     if worst <= 1:
         return _few_groups(training, units, delta, facts)
     advice = _advice(training, worst, delta, facts)
-    return tuple(
-        f"{purpose}: the noise is {share:.2g} times all that {units} units can add, so hardly anything will be "
-        f"learned; give {advice}, or more units"
-        for purpose, share in shares.items()
-        if share > MOST
+    drowned = {purpose: share for purpose, share in shares.items() if share > MOST}
+    noisiest = max(drowned, key=lambda purpose: drowned[purpose])
+    among = "" if len(drowned) == 1 else f", the noisiest of {len(drowned)} such releases"
+    return (
+        f"{noisiest}: the noise is {drowned[noisiest]:.2g} times all that {units} units can add{among}, so hardly "
+        f"anything will be learned; give {advice}, or more units",
     )
 
 

@@ -19,6 +19,7 @@ from doublure.schema.fact_states import UNDECLARED, plain
 from doublure.schema.related_constraints import (
     JoinedRule,
     RelatedConstraint,
+    across_calendars,
     across_tables,
     check_joined,
     check_related,
@@ -63,7 +64,8 @@ class RelationalSchema(TextForm, Schema):
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
         check_related(self.constraints, self.tables, self.root)
-        check_joined(self.joined_rules, across_tables(self.constraints, self.columns), self.columns)
+        ordered = (*across_tables(self.constraints, self.columns), *across_calendars(self.constraints, self.columns))
+        check_joined(self.joined_rules, ordered, self.columns)
         for name, table in self.tables.items():
             check_within(name, table, self.follows)
             self.table(name)

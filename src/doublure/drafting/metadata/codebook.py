@@ -99,7 +99,9 @@ def _is_text(annotation: Any) -> bool:
     parts = [each for each in get_args(annotation) if each is not type(None)]
     if get_origin(annotation) is Literal:
         return all(isinstance(each, str) for each in parts)
-    return annotation is str or (bool(parts) and get_origin(annotation) is not tuple and all(map(_is_text, parts)))
+    return annotation is str or (
+        bool(parts) and get_origin(annotation) not in (tuple, Mapping) and all(map(_is_text, parts))
+    )
 
 
 def whole_keys() -> tuple[str, ...]:

@@ -124,7 +124,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     """
 
     data: ClassVar[str] = "relational"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False, "any_share": 0.2}
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False, "any_share": 0.2, "structure": "tree"}
 
     within: Literal[""] = ""
     focus: tuple[()] = ()

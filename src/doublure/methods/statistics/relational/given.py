@@ -20,7 +20,7 @@ from doublure.methods.statistics.relational.stages import Stage
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.leaves import Floats
-from doublure.methods.statistics.tables.nodes import NoisyCounts
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.given_columns import draw_given
@@ -117,9 +117,12 @@ class StageTables(NoisyTables):
         self._numbers = {purpose.removeprefix(prefix): number for purpose, number in self._numbers.items()}
 
     @override
-    def _places(self, purpose: str) -> int:
-        of_each = {plan.CELLS: plan.COPIES[plan.CELLS], plan.CODES: plan.CODE_LEVELS}.get(purpose, 0)
-        return super()._places(purpose) + (of_each * self._known if self._given is not None else 0)
+    def _placed(self, nodes: Sequence[Node], purpose: str, places: int) -> list[Node]:
+        """Return the first columns for which a release has places, and those that are given, which need none."""
+        if self._given is None:
+            return super()._placed(nodes, purpose, places)
+        asked = super()._placed([node for node in nodes if node.leaves.part >= self._known], purpose, places)
+        return [node for node in nodes if node.leaves.part < self._known or any(node is each for each in asked)]
 
     @override
     def _released(

@@ -205,7 +205,7 @@ class NoisyTables:
         lists = [node for node in columns if node.listed > plan.NARROW]
         unlisted = [node for node in columns if node.listed <= plan.NARROW]
         wide = [node for node in unlisted if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
-        wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
+        wide = self._placed(wide, plan.CELLS, plan.COPIES[plan.CELLS])
         looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
         rounded: list[NoisyCounts | None] = [None] * len(numbers)
@@ -229,7 +229,7 @@ class NoisyTables:
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
                 node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
-        codes = self._count_codes(lists[: self._places(plan.CODES) // plan.CODE_LEVELS])
+        codes = self._count_codes(self._placed(lists, plan.CODES, plan.CODE_LEVELS))
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
         self._seen = float(np.median(sums)) if sums else 1.0
@@ -375,6 +375,10 @@ class NoisyTables:
         return counts, np.repeat(variance * (1 - gain), classes, axis=1)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _placed(self, nodes: Sequence[Node], purpose: str, places: int) -> list[Node]:
+        """Return the first columns for which a release has places, so many each."""
+        return list(nodes[: self._places(purpose) // places])
 
     def _places(self, purpose: str) -> int:
         event = self._events.get(purpose)
