@@ -22,9 +22,11 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private.queries.axes import Axis, Intervals, Patterns
 from doublure.private.queries.counts import Counts
+from doublure.private.queries.facts import make_fact_query
 from doublure.private.sql_partitions import SqlPartitions
 from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import number_sql
+from doublure.schema.columns.sql_words import SqlWords
 
 MOST = 2
 KEPT = ("person", "age", "dose", "typed", "job", "born", "size")
@@ -106,6 +108,108 @@ def test_a_reading_that_looks_at_other_records_is_seen(owner, name, old, new, tm
     plant(monkeypatch, owner, name, (old, new))
     with pytest.raises((AssertionError, SettingError)):  # or the ranks tell that units are not bounded
         neighbours(tmp_path)
+
+
+CODES = [f"c{number}" for number in range(30)]
+"""More than are compared one by one: a table of them is joined."""
+
+
+def collated(tmp_path, name: str, texts: list[str], *, learned: bool) -> dict[str, int]:
+    """Return what is counted of a column by whose collation ``C1`` equals ``c1``."""
+    import duckdb
+
+    path = tmp_path / name
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE people (job VARCHAR COLLATE NOCASE)")
+        connection.executemany("INSERT INTO people VALUES (?)", [[text] for text in texts])
+    values = "{learn: 0.5}" if learned else str([*CODES, "C1"])
+    head = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 50\nmisfit: coerce\ncolumns:\n"
+    own = db.Schema.parse(f"{head}  job: {{type: category, values: {values}, other: none, missing: false}}")
+    records = DatabaseRecords(f"duckdb:///{path}", NamedRelation(table="people"))
+    try:
+        records.check(own)
+        records.read()
+        if learned:
+            query = make_fact_query(own.questions[0], own, {})
+            (answer,) = records.facts().answers(query, sample_rate=1.0)
+            return dict(answer.total)
+        encoder = TableValues(own.resolve({}))
+        records.encoded(encoder, None)
+        first, last = encoder.domains[0].first, encoder.domains[0].last
+        query = Counts(tables=[(Axis.of_codes(0, last - first + 1),)], max_records=1)
+        (answer,) = records.partitions().answers(query, sample_rate=1.0)
+        labels = own.columns["job"].labels
+        return {labels[place]: int(count) for place, count in enumerate(answer.total) if count}
+    finally:
+        records.close()
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_no_collation_makes_two_texts_one(learned, tmp_path, monkeypatch):
+    """Rules 2 and 16: a text would meet two of a list and count twice, or take the name of another record's text."""
+
+    def moves() -> None:
+        whole = collated(tmp_path, "whole.db", ["C1", "c1", "c1", "c2"], learned=learned)
+        less = collated(tmp_path, "less.db", ["c1", "c1", "c2"], learned=learned)
+        assert whole == {"C1": 1, "c1": 2, "c2": 1}
+        assert less == {"c1": 2, "c2": 1}
+
+    moves()
+    for name in ("whole.db", "less.db"):
+        (tmp_path / name).unlink()
+    monkeypatch.setattr(SqlWords, "bytewise", None)
+    with pytest.raises(AssertionError):
+        moves()
+
+
+FAR = {
+    "duckdb": {"day": ("DATE", "5881580-07-10"), "seen": ("DATE", "-290308-01-01")},
+    "postgresql": {
+        "price": ("NUMERIC", "1e400"), "low": ("NUMERIC", "-1e-400"), "day": ("DATE", "5874897-12-31"),
+        "seen": ("TIMESTAMPTZ", "294276-12-31 23:59:59+00"),
+    },
+}  # fmt: skip
+"""Engine -> column -> its type, and a cell that neither float64 nor the clock of a zone holds."""
+FAR_TYPES = {
+    "price": "{type: real, bounds: [0, 9], precision: 1, missing: true}",
+    "low": "{type: real, bounds: [0, 9], precision: 1, missing: true}",
+    "day": "{type: date, bounds: [2020-01-01, 2021-01-01], missing: true}",
+    "seen": "{type: datetime, bounds: [2020-01-01T00:00:00, 2021-01-01T00:00:00], timezone: Asia/Tokyo, missing: true}",
+}
+
+
+@pytest.mark.parametrize("engine", [*FAR])
+def test_no_cell_ends_a_statement(engine, tmp_path, monkeypatch, request):
+    """Rules 17 and 19: with misfit: coerce, no record refuses a fit."""
+    columns = FAR[engine]
+    made = f"CREATE TABLE far ({', '.join(f'{name} {kind}' for name, (kind, _) in columns.items())})"
+    filled = f"INSERT INTO far VALUES ({', '.join(repr(cell) for _, cell in columns.values())})"
+    if engine == "duckdb":
+        import duckdb
+
+        url = f"duckdb:///{tmp_path / 'far.db'}"
+        with duckdb.connect(tmp_path / "far.db") as connection:
+            connection.execute(made)
+            connection.execute(filled)
+    else:
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        url = server.url()
+        with server.connect() as connection:
+            connection.execute(made)
+            connection.execute(filled)
+    head = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 50\nmisfit: coerce\ncolumns:\n"
+    own = db.Schema.parse(head + "".join(f"  {name}: {FAR_TYPES[name]}\n" for name in columns))
+    records = DatabaseRecords(url, NamedRelation(table="far"), at_least=1)
+    try:
+        records.check(own)
+        records.read()
+        records.encoded(TableValues(own.resolve({})), None)
+    finally:
+        records.close()
+        if engine == "postgresql":
+            with server.connect() as connection:
+                connection.execute("DROP TABLE far")
 
 
 def test_more_records_than_planned_are_refused(tmp_path):

@@ -14,6 +14,7 @@ import worlds
 
 import doublure as db
 from doublure.data.databases.address import read_address
+from doublure.data.databases.connection import connect
 from doublure.data.databases.relation import choose_relation, read_query
 from doublure.errors import DataError, DoublureError, SchemaError, SettingError
 from doublure.run.database_records import DatabaseRecords, place_in_database
@@ -97,12 +98,58 @@ def test_an_address_is_read(url, local):
         "SELECT age FROM people ORDER BY age", "SELECT my_own(age) FROM people", "DELETE FROM people",
         "SELECT age FROM people; SELECT age FROM people", "SELECT unnest(ages) FROM people", "SELECT $1 FROM people",
         "SELECT nextval('s') FROM people", "SELECT age FROM generate_series(1, 5) AS g(age)", "selct age",
+        "SELECT rowid, age FROM people", "SELECT age FROM people WHERE people.ROWID < 9", 'SELECT "ctid" FROM people',
+        "SELECT xmin FROM people", "SELECT age AS a FROM p, LATERAL f(p)",
+        """SELECT EXTRACT("year from born), (SELECT count(*) FROM people), EXTRACT(year" FROM born) FROM people""",
         "SELECT age FROM people FOR UPDATE", "SELECT (SELECT 1) AS age FROM people", "SELECT current_date FROM people",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 def test_a_query_that_looks_beyond_a_row_is_refused(query, dialect):
     assert "view" in refusal(lambda: read_query(query, dialect), SettingError).remedy or query.startswith("selct")
+
+
+def test_a_name_is_a_column_s_and_no_function_s(postgres):
+    """PostgreSQL calls a function by `people.count`: here an aggregate of all rows, or one that reads other tables."""
+    import psycopg
+
+    with postgres.connect() as connection:
+        connection.execute("CREATE TABLE called (age int)")
+        connection.execute("INSERT INTO called SELECT 20 FROM generate_series(1, 5)")
+        assert connection.execute("SELECT p.count FROM called AS p").fetchall() == [(5,)]
+        refused = read_query("SELECT p.count AS age FROM called AS p", "postgres").sql(dialect="postgres")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute(refused)
+        kept = read_query("SELECT p.age, p.* FROM called AS p WHERE p.age > 3", "postgres").sql(dialect="postgres")
+        assert connection.execute(kept).fetchall() == [(20, 20)] * 5
+        connection.execute("DROP TABLE called")
+
+
+def test_comments_do_not_come_with_a_query():
+    """Nor does what stands in them, if an engine ends a comment elsewhere."""
+    found = read_query("SELECT age /* x */ FROM people -- */ UNION ALL SELECT 1 /*", "postgres")
+    assert found.sql(dialect="postgres") == "SELECT age FROM people"
+
+
+def test_a_text_ends_where_it_seems_to_whatever_a_role_has_set(postgres, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    query = r"SELECT '\' AS one, ', count(*) AS two FROM ended --' AS other FROM ended"
+    with postgres.connect() as connection:
+        connection.execute("CREATE TABLE ended (age int)")
+        connection.execute("ALTER ROLE CURRENT_USER SET standard_conforming_strings = off")
+    try:
+        database = connect(read_address(postgres.url()))
+        header = database.header(choose_relation(None, query).source(database).this)
+        database.close()
+        assert [name for name, _ in header] == ["one", "other"]
+    finally:
+        with postgres.connect() as connection:
+            connection.execute("ALTER ROLE CURRENT_USER RESET standard_conforming_strings")
+            connection.execute("DROP TABLE ended")
+
+
+def test_a_query_that_cannot_be_written_is_refused_by_name():
+    assert "understood" in refusal(lambda: read_query("SELECT date() FROM people", "duckdb"), SettingError).message
 
 
 def test_a_query_of_rows_is_counted(tmp_path):
@@ -142,6 +189,7 @@ def test_what_is_not_there_is_refused(tmp_path):
         ("born: {type: integer, bounds: [0, 5], missing: true}", "stored as day"),
         ("born: {type: category, values: [a], missing: true}", "stored as day"),
         ("wake: {type: duration, bounds: ['0:00:00', '9:00:00'], missing: true}", "stored as clock"),
+        ("coded: {type: code, values: [A00, B10], levels: [1], unlisted: chapter, other: none}", "not said in SQL"),
         ("minutes: {type: duration, bounds: ['0:00:00', '9:00:00'], missing: true}", "stored as whole"),
         ("sent: {type: datetime, bounds: [2020-01-01T00:00:00, 2021-01-01T00:00:00], missing: true,"
          " date_format: DD.MM.YYYY}", "spelling"),

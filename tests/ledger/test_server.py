@@ -136,6 +136,35 @@ def test_the_table_refuses_every_change_but_growth(book, server, change):
         connection.execute(change)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE RULE taken AS ON INSERT TO doublure.ledger DO INSTEAD NOTHING",
+        "CREATE TRIGGER taken BEFORE INSERT ON doublure.ledger FOR EACH ROW EXECUTE FUNCTION taken('drop')",
+        "CREATE TRIGGER taken BEFORE INSERT ON doublure.ledger FOR EACH ROW EXECUTE FUNCTION taken('edit')",
+    ],
+)
+def test_a_row_that_a_rule_or_a_trigger_takes_away_is_not_taken_for_a_charge(book, url, server, make_plan, made):
+    """Rule 11: such an INSERT succeeds, and so does its commit."""
+    before, kind = rows(server, url), made.split()[1]
+    with server.connect() as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION taken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "IF TG_ARGV[0] = 'drop' THEN RETURN NULL; END IF; NEW.line := '{}'; RETURN NEW; END $$"
+        )
+        connection.execute(made)
+    try:
+        with pytest.raises(LedgerError):
+            book.reserve(make_plan())
+        with pytest.raises(LedgerError):
+            Ledger.create(f"{url}-other", **CAP)
+    finally:
+        with server.connect() as connection:
+            connection.execute(f"DROP {kind} taken ON doublure.ledger")
+    assert rows(server, url) == before
+    book.verify()
+
+
 def test_without_the_lock_two_writers_do_not_both_commit(book, url, make_plan, monkeypatch):
     """A row's place is its primary key, so that even then nothing is spent twice."""
     both_have_read, won, refused = threading.Barrier(2, timeout=20), [], []

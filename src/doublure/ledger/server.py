@@ -133,7 +133,10 @@ class ServerPlace(LedgerPlace):
 
     def _insert(self, connection: Connection, sequence: int, line: bytes) -> None:
         row = (self._ledger, sequence, line.decode("ascii").removesuffix("\n"))
-        connection.execute("INSERT INTO doublure.ledger VALUES (%s, %s, %s)", row)
+        done = connection.execute("INSERT INTO doublure.ledger VALUES (%s, %s, %s) RETURNING name, sequence, line", row)
+        if done.fetchall() != [row]:  # a rule or a trigger of the owner's own has dropped or changed it
+            remedy = "remove rules and triggers that are not doublure's from the table"
+            raise LedgerError(f"{_TABLE} did not take the record as it is", field=self.name, remedy=remedy)
 
     def _is_there(self, connection: Connection) -> bool:
         (found,) = _one(connection, "SELECT to_regclass(%s) IS NOT NULL", _TABLE)

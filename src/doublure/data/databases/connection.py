@@ -199,6 +199,7 @@ class PostgresDatabase(DatabaseSession):
         given = {"host": address.host, "port": address.port, "user": address.user, "dbname": address.database}
         options |= {key: value for key, value in given.items() if value}
         self._connection = self.guarded(lambda: psycopg.connect(**options, autocommit=True))
+        self.run("SET standard_conforming_strings = on")  # else a backslash in a text would let it end elsewhere
 
     @override
     def begin(self) -> None:

@@ -7,6 +7,7 @@ one record decide about another; the owner who wants it makes a view, whose rows
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ _ROW_WISE = (
     "IntervalSpan Date Year Month Day Hour Minute Second"
 )
 """The words of sqlglot for what looks at one row."""
+_PLACES = ["rowid", "ctid", "xmin", "xmax", "cmin", "cmax", "file_row_number", "file_index"]
+"""Columns of an engine's own, which say where a row lies among others: `rowid < 100` is a limit."""
+_WORD = re.compile("[A-Za-z_]+")
 _VIEW = "make a view of it, and give its name as the table"
 
 
@@ -118,14 +122,27 @@ def read_query(query: str, dialect: str) -> Any:
     Raises:
         SettingError: It is no such query; it names the word that looks further.
     """
-    import sqlglot
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
-        statements = sqlglot.parse(query, dialect=dialect)
+        found = _plain(_checked(query, dialect), dialect)
+        _checked(found.sql(dialect=dialect), dialect)  # as the database reads it
     except SqlglotError:
-        raise _refused("is not understood", "write SELECT columns FROM table WHERE condition") from None
+        raise _refused("is not understood", "write SELECT columns FROM table WHERE condition, or make a view") from None
+    return found
+
+
+def _checked(query: str, dialect: str) -> Any:
+    """Return a query all of whose words are on the list.
+
+    Raises:
+        SettingError: One is not.
+        SqlglotError: It is not understood.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    statements = sqlglot.parse(query, dialect=dialect)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise _refused("is not one SELECT", _VIEW)
     (found,) = statements
@@ -139,6 +156,31 @@ def read_query(query: str, dialect: str) -> Any:
     tables = [*found.find_all(exp.Table)]
     if len(tables) != 1 or not isinstance(tables[0].this, exp.Identifier):
         raise _refused("does not select from one table", _VIEW)
+    return found
+
+
+def _plain(found: Any, dialect: str) -> Any:
+    """Return a query whose words and names say what they seem to say.
+
+    - A word such as the unit of EXTRACT is written as it is: in double quotes it could hold any SQL.
+    - PostgreSQL calls a function by `people.count` where there is no such column, an aggregate or one of the owner's
+      own; without its table a name is a column's. There is one table.
+
+    Raises:
+        SettingError: A word is none, or a column says where a row lies.
+    """
+    from sqlglot import exp
+
+    if any(not _WORD.fullmatch(word.name) for word in found.find_all(exp.Var)):
+        raise _refused("has a word that is none", _VIEW)
+    for name in found.find_all(exp.Column):
+        if name.name.lower() in _PLACES:
+            raise _refused(f"has {name.name.lower()}, which follows from other rows", _VIEW)
+        if dialect == "postgres":
+            for part in ("table", "db", "catalog"):
+                name.set(part, None)
+    for word in found.walk():
+        word.comments = None
     return found
 
 

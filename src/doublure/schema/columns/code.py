@@ -14,6 +14,7 @@ from doublure.schema.columns.code_tree import CodeDomain, CodeList, numbered
 from doublure.schema.columns.column import MissingState
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.columns.listed import ListedColumn
+from doublure.schema.columns.sql_words import NotInSql, SqlCell, SqlReading, SqlWords
 from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Positive, Value, label
 
@@ -81,6 +82,14 @@ class CodeColumn(ListedColumn):
             return shared[-1] if shared else other(text)
 
         return stand_in
+
+    @override
+    def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
+        if self.unlisted is not None:
+            raise NotInSql(
+                f"counts codes that are not listed by {self.unlisted}, which is not said in SQL; fit an export"
+            )
+        return super().in_sql(cell, words)
 
     @override
     def number_of(self, written: object) -> float:

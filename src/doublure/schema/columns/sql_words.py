@@ -40,6 +40,9 @@ _DIGITS = "([0-9]+[.]?[0-9]*|[.][0-9]+)"
 _NUMBER = f"^[+-]?{_DIGITS}([eE][+-]?[0-9]{{1,2}})?$"
 _LARGE, _TINY = f"^[+-]?{_DIGITS}[eE][+]?[0-9]{{3,}}$", f"^[+-]?{_DIGITS}[eE]-[0-9]{{3,}}$"
 _ENDLESS = "^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
+_ENDLESS_DECIMAL, _TINY_DECIMAL = 1e308, 1e-300
+_FIRST_MOMENT, _LAST_MOMENT = -2.108e11, 9.224e12
+"""Seconds that are some months within the first and the last moment of PostgreSQL."""
 _LONGEST = 200
 """Most characters of a number in text: with two digits of an exponent it is below 1e300."""
 
@@ -247,9 +250,12 @@ class SqlWords:
 
     Attributes:
         dialect: sqlglot's name of the engine's language.
+        bytewise: The engine's collation by bytes. By one that a column brings, a text would meet two of a list, and
+            one record would decide under which of two texts others are counted.
     """
 
     dialect: ClassVar[str] = "duckdb"
+    bytewise: ClassVar[str | None] = "C"
 
     def __init__(self) -> None:
         self.lookups: list[SqlLookup] = []
@@ -269,10 +275,13 @@ class SqlWords:
         return case(*cases) if cases else nothing()
 
     def stripped(self, value: Expr) -> Expr:
-        """Return a raw value as text without blanks around."""
+        """Return a raw value as text without blanks around; with no collation by which two texts could be equal."""
         from sqlglot import exp
 
-        return exp.Trim(this=cast(value, "text"), expression=text(_BLANKS))
+        bare = exp.Trim(this=cast(value, "text"), expression=text(_BLANKS))
+        if self.bytewise is None:
+            return bare
+        return exp.Collate(this=bare, expression=exp.to_identifier(self.bytewise, quoted=True))
 
     def matches(self, said: Expr, pattern: str) -> Expr:
         """Return whether a text is of a form, all of it: without backslashes, in what all engines read alike."""
@@ -334,8 +343,12 @@ class SqlWords:
         return floor(self.second(value) / real(86_400))
 
     def second(self, value: Expr) -> Expr:
-        """Return a date or a moment as whole seconds since 1970, on its own clock, or in UTC."""
-        return call("EPOCH", call("DATE_TRUNC", text("second"), value))
+        """Return a date or a moment as whole seconds since 1970, on its own clock, or in UTC.
+
+        NULL for what is no moment: DuckDB's days reach farther than its moments, and one of them would end the
+        statement.
+        """
+        return call("TRY", call("EPOCH", call("DATE_TRUNC", text("second"), value)))
 
     def clock(self, value: Expr) -> Expr:
         """Return a time of day as whole seconds since midnight."""
@@ -362,6 +375,20 @@ class PostgresWords(SqlWords):
     dialect: ClassVar[str] = "postgres"
 
     @override
+    def number(self, cell: SqlCell) -> Expr:
+        if cell.kind != "decimal":
+            return super().number(cell)
+        # A cast of what float64 does not hold ends the statement: one cell would refuse all.
+        value = cell.value
+        return case(
+            (value.copy().eq(cast(text("NaN"), "decimal")), nothing()),
+            (value.copy() >= real(_ENDLESS_DECIMAL), real(INFINITE)),
+            (value.copy() <= real(-_ENDLESS_DECIMAL), real(-INFINITE)),
+            (call("ABS", value) < real(_TINY_DECIMAL), real(0)),
+            otherwise=cast(value, "double"),
+        )
+
+    @override
     def part(self, said: Expr, pattern: str) -> Expr:
         return call("SUBSTRING", said, text(pattern))
 
@@ -372,6 +399,12 @@ class PostgresWords(SqlWords):
     @override
     def clock(self, value: Expr) -> Expr:
         return self._since(value)
+
+    @override
+    def local(self, seconds: Expr, zone: str) -> Expr:
+        # The last moments that there are have no clock in other zones: the statement would end.
+        far = either(seconds.copy() > real(_LAST_MOMENT), seconds.copy() < real(_FIRST_MOMENT))
+        return case((far, seconds), otherwise=super().local(seconds, zone))
 
     @override
     def span(self, value: Expr) -> Expr:
@@ -388,6 +421,7 @@ class BigQueryWords(SqlWords):
     """As BigQuery spells them."""
 
     dialect: ClassVar[str] = "bigquery"
+    bytewise: ClassVar[str | None] = None
 
     @override
     def part(self, said: Expr, pattern: str) -> Expr:
