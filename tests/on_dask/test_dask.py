@@ -100,6 +100,7 @@ def test_workers_killed_at_random_change_nothing(monkeypatch, tmp_path, workers)
         killer.join()
     check_equal(held, syn)
     assert killed
+    wait_for_both(workers)  # however often one died
     assert [each["status"] for each in Ledger.open(tmp_path / "dask" / "ledger").show()["runs"]] == ["done"]
 
 

@@ -70,6 +70,8 @@ BOUGHT = (
 ABOVE = PUBLIC.replace("[1930, 2010]", "[0, 3000]").replace("[0, 999]", "[0, 2500]")
 ABOVE += "constraints: [{at_most: [patients.born, stays.day]}]\n"
 """A stay's day is counted by its gap above the patient's number, as far as there is one."""
+AS_BEFORE = ABOVE.replace("values: [heart, lung]", f"values: [heart, lung, {', '.join('abcdefgh')}]")
+"""Of a list this long it is counted whether a ward is the one before."""
 FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
 
 
@@ -156,6 +158,18 @@ def check_whole_units_move_what_was_paid_for(lab, text=PUBLIC):
     assert 0 < moved["alone"] < moved["one row"] < paid
     for nr in ("p7",):
         assert lab.price(kept, counted(lab, without_unit(base, nr), text, like=kept)) <= paid * (1 + 1e-9)
+
+
+def check_a_unit_moves_no_more_than_was_paid_for(lab):
+    """One neighbour alone, for mutants."""
+    base = units()
+    kept = counted(lab, base)
+    moved = lab.price(kept, counted(lab, with_unit(base, one_more(MOST, 2)), like=kept))
+    assert moved <= (1 + 1e-9) / kept.public["noise_multiplier"]
+
+
+def test_a_unit_moves_no_more_than_was_paid_for(lab):
+    check_a_unit_moves_no_more_than_was_paid_for(lab)
 
 
 def check_nothing_seen_depends_on_a_unit(lab, text=PUBLIC):
@@ -259,26 +273,27 @@ def loaded(tables, text=PUBLIC):
     return open_related(tables).load(Schema.parse(text), at_least=0)
 
 
-def shown(tables):
+def shown(tables, text):
     """Return each unit's numbers as it is counted, by what tells it apart: the number of its key."""
-    found = loaded(tables)
-    encoder = RelationalEncoder(ResolvedSchema.of(Schema.parse(PUBLIC).resolve({})))
+    found = loaded(tables, text)
+    encoder = RelationalEncoder(ResolvedSchema.of(Schema.parse(text).resolve({})))
     compact = encoder.compact(found.content)
     return dict(zip(found.content.marks.tolist(), map(tuple, compact.tolist()), strict=True))
 
 
-def check_a_unit_shows_the_same_whoever_else_there_is():
+def check_a_unit_shows_the_same_whoever_else_there_is(text=PUBLIC):
     base = units()
-    alone = shown(base)
+    alone = shown(base, text)
     assert len(alone) == UNITS
     for more in ODD_UNITS.values():
-        beside = shown(with_unit(base, more))
+        beside = shown(with_unit(base, more), text)
         assert len(beside) == UNITS + 1
         assert alone.items() <= beside.items()
 
 
-def test_a_unit_shows_the_same_whoever_else_there_is():
-    check_a_unit_shows_the_same_whoever_else_there_is()
+@pytest.mark.parametrize("text", [PUBLIC, ABOVE, AS_BEFORE], ids=["alone", "above the root", "as before"])
+def test_a_unit_shows_the_same_whoever_else_there_is(text):
+    check_a_unit_shows_the_same_whoever_else_there_is(text)
 
 
 @pytest.mark.parametrize(
@@ -305,6 +320,44 @@ def test_units_that_meet_are_caught(lab, edit):
     lab.plant(*edit)
     with lab.caught():
         check_a_unit_shows_the_same_whoever_else_there_is()
+
+
+ANYWHERE = {
+    "the mark of another": ("remarked(marks[some], _ANY)", "remarked(marks[some][::-1], _ANY)"),
+    "the place of the units among all": ("remarked(marks[some], _ANY)", "remarked(some.astype(np.uint64), _ANY)"),
+    "how many units there are": ("remarked(marks[some], _ANY)", "remarked(marks[some], _ANY + len(many))"),
+    "how many rows another has": ("anywhere = _among(remarked(marks[some], _ANY), many[some])",
+                                  "anywhere = np.minimum(np.roll(many[some], 1), many[some]) - 1"),
+    "what others' rows hold": ("remarked(marks[some], _ANY)", "remarked(marks[some] + np.uint64(rows.sum()), _ANY)"),
+    "a row of another": ("rows[begins[some] + anywhere]", "rows[np.roll(begins[some] + anywhere, 1)]"),
+}  # fmt: skip
+"""Rows at any place of a unit that others decide, by what decides."""
+
+
+@pytest.mark.parametrize("edit", ANYWHERE.values(), ids=ANYWHERE)
+def test_a_row_at_any_place_that_another_unit_decides_is_caught(lab, edit):
+    lab.plant(encoding.RelationalEncoder, "_show", edit)
+    with lab.caught():
+        check_a_unit_shows_the_same_whoever_else_there_is()
+    lab.plant(*LIMIT)
+    with lab.caught():
+        check_a_unit_moves_no_more_than_was_paid_for(lab)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("each.gaps(found[units, at], found[units, each.below])",
+         "each.gaps(found[units, at], found[np.roll(units, 1), each.below])"),
+        ("rows[begins[several] + following, place] == rows[begins[several] + before, place]",
+         "rows[begins[several] + following, place] == rows[np.roll(begins[several] + before, 1), place]"),
+    ],
+    ids=["a gap above another's", "as before in another"],
+)  # fmt: skip
+def test_numbers_measured_from_another_unit_are_caught(lab, edit):
+    lab.plant(encoding.RelationalEncoder, "_show", edit)
+    with lab.caught():
+        check_a_unit_shows_the_same_whoever_else_there_is(AS_BEFORE)
 
 
 def check_the_rules_drop_and_never_refuse():

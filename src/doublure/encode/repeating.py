@@ -15,7 +15,7 @@ _FEWEST = 9
 
 
 def repeating(schema: RelationalSchema, child: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return those columns: lists without an order, of three values or more.
+    """Return those columns: lists without an order, of nine values or more.
 
     Args:
         schema: Of all tables.

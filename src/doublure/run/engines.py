@@ -54,6 +54,8 @@ _QUIET = {
     "distributed.worker.http.routes": [],
     "distributed.scheduler.allowed-failures": _DIES,
     "distributed.admin.large-graph-warning-threshold": "1GB",
+    # else a worker that is down at one moment, 15 seconds after any death of it, is given up though it is being started
+    "distributed.deploy.lost-worker-timeout": "365 days",
 }
 
 
