@@ -19,18 +19,18 @@ from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
 
-LEAGUE = {"fielding": ["player", "place"], "people": ["player", "born"], "pay": ["player", "year"]}
+LEAGUE = {"fielding": ["player", "place"], "masters": ["player", "born"], "pay": ["player", "year"]}
 TEXT = """
 doublure: 1
 kind: relational
 unit: {name: player}
 units: 100
 tables:
-  people:
+  masters:
     key: player
     columns: {player: {type: id}, born: {type: integer, bounds: [1900, 2000], missing: false}}
   pay:
-    parent: people
+    parent: masters
     foreign_key: player
     max_children: 2
     columns: {player: {type: id}, year: {type: integer, bounds: [1900, 2020], missing: false}}
@@ -39,7 +39,7 @@ tables:
 
 def frames() -> dict[str, pd.DataFrame]:
     return {
-        "people": pd.DataFrame({"player": ["a", "b", "a", None, "c"], "born": [1950, 1960, 1970, 1980, 1990]}),
+        "masters": pd.DataFrame({"player": ["a", "b", "a", None, "c"], "born": [1950, 1960, 1970, 1980, 1990]}),
         "pay": pd.DataFrame({"player": ["a", "a", "a", "b", "x", "x", None], "year": [2000] * 6 + [1800]}),
     }
 
@@ -53,12 +53,12 @@ def written(folder: Path) -> Path:
 
 def test_a_root_that_names_leave_open_is_asked_for() -> None:
     """By the order of files, a table of many rows a player was the root, and most rows were lost."""
-    with pytest.raises(OpenRoot, match=r"root: may be fielding, people, pay: player stands in each") as refused:
+    with pytest.raises(OpenRoot, match=r"root: may be fielding, masters, pay: player stands in each") as refused:
         proposed(LEAGUE)
     assert "--root" in str(refused.value)
-    found = proposed(LEAGUE, root="people")
-    assert (found.root, found.key, [*found.children]) == ("people", "player", ["fielding", "pay"])
-    with pytest.raises(SchemaError, match="root: clubs is none of the tables; name one of fielding, people, pay"):
+    found = proposed(LEAGUE, root="masters")
+    assert (found.root, found.key, [*found.children]) == ("masters", "player", ["fielding", "pay"])
+    with pytest.raises(SchemaError, match="root: clubs is none of the tables; name one of fielding, masters, pay"):
         proposed(LEAGUE, root="clubs")
 
 
@@ -81,11 +81,11 @@ def test_a_table_that_lacks_the_key_is_named() -> None:
 
 def test_a_root_is_kept_when_facts_are_asked_for() -> None:
     tables = {name: pd.DataFrame({own: [1] for own in columns}) for name, columns in LEAGUE.items()}
-    made = drafted(tables, root="people")
+    made = drafted(tables, root="masters")
     assert redrafted(tables, made.metadata, made).schema == made.schema  # type: ignore[arg-type]
     assert RelationalSchema.of(draft(tables, root="pay")).root == "pay"
     with pytest.raises(SchemaError, match="root: is one of several tables; leave it out for table"):
-        draft(tables["people"], root="people")
+        draft(tables["masters"], root="masters")
 
 
 def test_the_terminal_asks_for_the_root(
@@ -94,10 +94,10 @@ def test_the_terminal_asks_for_the_root(
     words = ["schema", "draft", str(written(tmp_path / "d")), "-o", str(tmp_path / "s.yaml")]
     assert run_guarded(app, words) == 2
     assert "--root" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", io.StringIO("clubs\npeople\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("clubs\nmasters\n"))
     assert run_guarded(app, [*words, "--ask"]) == 0
-    assert "Which table has one row for each unit (pay, people)?" in capsys.readouterr().err
-    assert RelationalSchema.of(Schema.load(tmp_path / "s.yaml")).root == "people"
+    assert "Which table has one row for each unit (masters, pay)?" in capsys.readouterr().err
+    assert RelationalSchema.of(Schema.load(tmp_path / "s.yaml")).root == "masters"
     assert run_guarded(app, [*words, "--root", "pay", "--force"]) == 0
     assert RelationalSchema.of(Schema.load(tmp_path / "s.yaml")).root == "pay"
 
@@ -105,13 +105,13 @@ def test_the_terminal_asks_for_the_root(
 def test_rows_that_a_fit_leaves_out_are_counted() -> None:
     schema = RelationalSchema.of(Schema.parse(TEXT))
     assert [(each.column, str(each)) for each in rows_left_out(schema, frames())] == [
-        ("people.player", "has no key: 1 of 5 rows are left out"),
-        ("people.player", "repeats a key of an earlier row: 1 of 5 rows are left out"),
+        ("masters.player", "has no key: 1 of 5 rows are left out"),
+        ("masters.player", "repeats a key of an earlier row: 1 of 5 rows are left out"),
         ("pay.player", "names no parent: 1 of 7 rows are left out"),
-        ("pay.player", "names no row of people: 2 of 7 rows are left out"),
+        ("pay.player", "names no row of masters: 2 of 7 rows are left out"),
         ("pay.player", "is beyond max_children: 2: 1 of 7 rows are left out"),
     ]
-    whole = {"people": frames()["people"].iloc[[0, 1]], "pay": frames()["pay"].iloc[[0, 3]]}
+    whole = {"masters": frames()["masters"].iloc[[0, 1]], "pay": frames()["pay"].iloc[[0, 3]]}
     assert rows_left_out(schema, whole) == []
 
 
@@ -126,7 +126,7 @@ def test_only_the_owner_is_told(
     with Path("out.csv").open(newline="") as file:
         rows = [*csv.reader(file)][1:]
     assert len(rows) == 6
-    assert rows[1] == ["", "people.player", "", "repeats a key of an earlier row: 1 of 5 rows are left out"]
+    assert rows[1] == ["", "masters.player", "", "repeats a key of an earlier row: 1 of 5 rows are left out"]
     assert rows[-1][:3] == ["7", "pay.year", "1800"]
     assert stat.S_IMODE(Path("out.csv").stat().st_mode) == 0o600
     shown = capsys.readouterr()

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from doublure.errors import SchemaError, printable
+from doublure.schema.unit import people_in
 
 _SIGNS = ("_", "", " ", "-")
 _WORDS = ("id", "key", "nr", "no", "number", "code")
@@ -96,6 +97,7 @@ def proposed(
     if len(roots) > 1:
         own = {name for name in roots if any(_own_key(name, tables[name], each.key) for each in likely)}
         roots = [name for name in roots if name not in own] or roots
+        roots = [name for name in roots if name.isalpha() and people_in(name)] or roots  # patients, and not their tests
     if len(roots) > 1:
         raise OpenRoot(roots, likely[0].key)
     best = next(each for each in likely if each.root == roots[0])

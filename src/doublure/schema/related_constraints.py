@@ -105,7 +105,7 @@ def across_tables(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple
 
 def across_calendars(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, str], ...]:
     """Return those pairs whose columns are times of different calendars, such as a birth and a moment."""
-    pairs = (pair for rule in rules if isinstance(rule, AtMost) for pair in rule.across_calendars(columns))
+    pairs = (pair for rule in rules for pair in rule.across_calendars(columns))
     return tuple((low, high) for low, high in pairs if table_of(low) != table_of(high))
 
 

@@ -175,8 +175,7 @@ class VisitsSchema(TableSchema):
             if isinstance(rule, ComputedRule) and self.table_of(rule.of) == RECORDS:
                 computed.append(rule)
                 continue
-            calendars = rule.across_calendars(self.columns) if isinstance(rule, AtMost) else ()
-            every = (*compared_pairs([rule], self.columns), *calendars)
+            every = (*compared_pairs([rule], self.columns), *rule.across_calendars(self.columns))
             pairs = [pair for pair in every if len({*map(self.table_of, pair)}) == 2]
             if not pairs:
                 named = ", ".join(map(printable, rule.names))

@@ -205,6 +205,8 @@ class PostgresDatabase(DatabaseSession):
     def begin(self) -> None:
         self.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self.run("SET LOCAL idle_in_transaction_session_timeout = 0")
+        # A role may search pg_temp last; a table of the same name would be counted in place of this session's.
+        self.run("SELECT set_config('search_path', 'pg_temp, ' || current_setting('search_path'), true)")
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:

@@ -38,8 +38,8 @@ class AtMost(Rule):
                 low, high = map(printable, pair)
                 raise ValueError(f"no value of {low} is at most one of {high}; fix the bounds")
 
+    @override
     def across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of its columns that are times of different calendars."""
         yield from (pair for pair in combinations(self.at_most, 2) if comparable(*(columns[name] for name in pair)))
 
     @classmethod

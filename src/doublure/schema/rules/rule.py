@@ -183,6 +183,11 @@ class Rule(Frozen):
         """The columns that it says are missing in the same rows."""
         return ()
 
+    def across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+        """Yield the pairs ``(low, high)`` of its columns that are times of different calendars, in order."""
+        del columns
+        yield from ()
+
     def settled(self, columns: Mapping[str, Column]) -> bool:
         """Return whether every fact of its columns is declared."""
         return all(columns[name].settled for name in self.names)
