@@ -29,6 +29,7 @@ from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 from doublure.support.extras import has_faker
 
+_LEAVE_OUT = "take the line above out"
 _MOST_CODES = 20
 _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
@@ -91,6 +92,25 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         storage: How it is stored.
         cells: Its first cells. Private.
     """
+    if (named := named_proposal(name, storage)) is not None:
+        return named
+    every = [text.strip() for text in map(str, cells.dropna())]
+    texts = [text for text in every if not is_blank(text)]
+    if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
+        return None
+    if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
+        return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
+    found = _FORMS[storage](texts) if storage in _FORMS else None
+    return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+
+
+def named_proposal(name: str, storage: Storage) -> Proposal | None:
+    """Return what a column may be by its name and storage type alone; None where they suggest nothing.
+
+    Example:
+        >>> named_proposal("patient_id", "integer").column, named_proposal("age", "integer")
+        ({'type': 'id'}, None)
+    """
     if is_id_name(name) and storage in ("integer", "text"):
         who = people_in(name)
         why = "it only tells records apart" if who is None else f"it names a {who}"
@@ -100,14 +120,7 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         return Proposal(why="it holds codes of a public list, as its name says", column=column, keys={})
     if storage == "text" and (subject := subject_named(name)) is not None:
         return _of_people(subject, "by its name it holds names or addresses of people")
-    every = [text.strip() for text in map(str, cells.dropna())]
-    texts = [text for text in every if not is_blank(text)]
-    if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
-        return None
-    if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
-        return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
-    found = _FORMS[storage](texts) if storage in _FORMS else None
-    return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+    return None
 
 
 def of_lists(columns: Mapping[str, Column], files: Mapping[str, Any]) -> dict[str, Proposal]:
@@ -126,6 +139,17 @@ def of_lists(columns: Mapping[str, Column], files: Mapping[str, Any]) -> dict[st
         )
         for name, levels in unlevelled(columns)
     }
+
+
+def proposed_line(name: str, proposal: Proposal) -> str:
+    """Return what a column may be, and if what is so; one that says nothing of itself is better left out."""
+    line = f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}" if proposal.column else _LEAVE_OUT
+    return f"{line}  # if {proposal.why}"
+
+
+def key_line(name: str, why: str) -> str:
+    """Return where a column of series belongs that is not modelled: it is no column there, but a key."""
+    return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {why}"
 
 
 def subject_named(name: str) -> str | None:
