@@ -91,6 +91,17 @@ def test_a_name_proposes_nothing_against_declared_values_or_in_series() -> None:
     assert any(line.startswith("  # take name out and name it in unit.id or series.source") for line in lines)
 
 
+def test_the_word_for_other_values_is_none_of_the_known() -> None:
+    text = "{doublure: 1, kind: table, columns: {a: {type: category, values: undeclared, missing: [other]}}}"
+    (finding,) = [each for each in check(Schema.parse(text)).findings if each.path == "columns.a.values"]
+    assert finding.learn == "values: {learn: 0.05}, other: Other value"
+    listed = Schema.parse(
+        "{doublure: 1, kind: table, columns: {a: {type: category, values: [Other, b], missing: false}}}"
+    )
+    with pytest.raises(DataError, match="other: Other value, or list"):
+        listed.columns["a"].read(pd.Series(["c"]), "a", "refuse")
+
+
 def _bought(text: str) -> str:
     lines = text.splitlines()
     wanted = [line.replace("# ", "", 1) for line in lines if line.startswith(("# units:", "  # "))]

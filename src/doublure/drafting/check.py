@@ -35,7 +35,7 @@ from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.schema.unit import UNIT_ID
 from doublure.support import yaml12 as yaml_text
-from doublure.support.guessing import nearest_name
+from doublure.support.guessing import free_word, nearest_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,7 +265,7 @@ def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
     if derived or not column.learnable(fact):
         return None
-    other = ", other: Other" if fact == "values" and column.fallback is None else ""
+    other = f", other: {free_word(column.missing_tokens)}" if fact == "values" and column.fallback is None else ""
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 
