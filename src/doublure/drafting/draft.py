@@ -423,7 +423,7 @@ def _described(
 
 def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
     """Return the proposals that contradict no codebook: of a column that one describes, a form that it leaves open."""
-    found = {name: each for name, each in proposals.items() if _open(rows.get(name))}
+    found = {name: each for name, each in proposals.items() if _open(rows.get(name), each)}
     for name, each in proposals.items():
         said = {} if name in found else rows[name].facts
         column = each.column or {}
@@ -437,9 +437,12 @@ _FORM_KEYS = ("written", "date_format", "format")
 """Keys of a column that say how its cells are written."""
 
 
-def _open(row: Entry | None) -> bool:
-    """Return whether the codebook says nothing of a column that a proposal could contradict."""
-    return row is None or not row.facts
+def _open(row: Entry | None, proposal: Proposal) -> bool:
+    """Return whether a proposal adds to what the codebook says: one by name does where that is no more than a type."""
+    if row is None or not row.facts:
+        return True
+    said = proposal.column or {}
+    return proposal.by_name and row.facts.keys() <= {"type", "missing"} and said.get("type") != row.facts.get("type")
 
 
 def _text_form(made: Draft) -> str:
@@ -548,7 +551,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         metadata=described,
         rows=rows,
         unit=_SERIES_UNIT,
-        proposals={name: each for name, each in found.items() if _open(rows.get(name))},
+        proposals={name: each for name, each in found.items() if _open(rows.get(name), each)},
         suggested=suggested,
     )
 
@@ -683,7 +686,9 @@ def _drafted_related(
         tables[name] = facts | {"columns": columns}
         rows |= {f"{name}.{own}": entry for own, entry in own_rows.items()}
         proposals |= {
-            f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own not in own_rows
+            f"{name}.{own}": each
+            for own, each in of_columns.items()
+            if own not in own_keys and _open(own_rows.get(own), each)
         }
     form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {

@@ -77,11 +77,13 @@ class Proposal:
         why: The condition in a few words, after "if".
         column: The description, with words in capitals to replace; None where it had better not be described.
         keys: Keys of the file that go with it, such as ``date_format``.
+        by_name: Whether name and storage type alone propose it, and no cell.
     """
 
     why: str
     column: Mapping[str, Any] | None
     keys: Mapping[str, str]
+    by_name: bool = False
 
 
 def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal | None:
@@ -114,12 +116,13 @@ def named_proposal(name: str, storage: Storage) -> Proposal | None:
     if is_id_name(name) and storage in ("integer", "text"):
         who = people_in(name)
         why = "it only tells records apart" if who is None else f"it names a {who}"
-        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
+        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={}, by_name=True)
     if (levels := levels_named(name)) is not None and storage in ("integer", "text"):
         column = {"type": "code", "values": {"file": "CODES.txt"}, "levels": list(levels)}
-        return Proposal(why="it holds codes of a public list, as its name says", column=column, keys={})
+        why = "it holds codes of a public list, as its name says"
+        return Proposal(why=why, column=column, keys={}, by_name=True)
     if storage == "text" and (subject := subject_named(name)) is not None:
-        return _of_people(subject, "by its name it holds names or addresses of people")
+        return replace(_of_people(subject, "by its name it holds names or addresses of people"), by_name=True)
     return None
 
 
