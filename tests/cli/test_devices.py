@@ -73,6 +73,12 @@ def test_a_sample_is_drawn_there_and_the_generator_comes_back(monkeypatch, doubl
     assert (tmp_path / "rows.csv").read_text() == drawn
 
 
+def test_without_a_number_as_many_are_drawn_as_there_are_units(doublure, small, tmp_path):
+    said = doublure("sample", small.run, "-o", tmp_path / "rows.csv", "--seed", 3, "--json")
+    assert said.result["result"]["rows"] == db.load(small.run).default_n
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 1 + db.load(small.run).default_n
+
+
 def test_weights_that_have_been_elsewhere_can_be_learned_from(small):
     syn = db.load(small.run)
     devices.use_device(BESIDE)

@@ -397,7 +397,7 @@ USAGE = {
     "fly": (None, "no such command 'fly'"),
     "plan s.yaml --colour red": ("--colour", "is not an option of this command"),
     "sample run -n x -o rows.csv": ("--rows", "input should be a valid integer"),
-    "sample run -n 5": ("--out", "is missing"),
+    "sample run -n 5": ("--out", "is missing (-o for short)"),
     "sample": ("run", "is missing"),
 }
 

@@ -55,9 +55,11 @@ def test_schema_check(doublure, schema, small, tmp_path):
     found = doublure("schema", "check", schema, "--data", small.csv(tmp_path), "--json").result
     assert found["command"] == "schema check"
     assert found["result"]["ok"] is True
+    assert f"\n# Next: doublure plan {schema} " in doublure("schema", "check", schema).out
     schema.write_text(schema.read_text().replace("bounds: [17, 90]", "bounds: undeclared"))
     said = doublure("schema", "check", schema)
     assert said.code == 4  # a check said no
+    assert "# Next" not in said.out
     assert "age: {type: integer, bounds: [LOWER, UPPER]" in said.out
     assert said.err.startswith("doublure: columns.age.bounds: is undeclared; ")
     found = doublure("schema", "check", schema, "--json")

@@ -27,6 +27,7 @@ from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.releasing.writing import write_sample
 from doublure.report import evaluation
+from doublure.support.progress import SilentProgress
 
 UNITS = 3000
 TEXT = f"""
@@ -73,6 +74,19 @@ def made_up(count, seed):
     return {"patients": pd.DataFrame({"nr": np.arange(count), "group": group}), "stays": stays}
 
 
+class NamedStages(SilentProgress):
+    """Keeps the names of stages."""
+
+    def __init__(self):
+        self.names = []
+
+    def stage(self, name, total=None):
+        self.names.append(name)
+
+
+STAGES = NamedStages()
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("related")
@@ -82,13 +96,19 @@ def run(tmp_path_factory):
     ledger = db.Ledger.create(folder / "ledger", dataset="patients", epsilon=8.0, delta=1e-4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(work, "DRAWN", 4000)
-        db.fit(made_up(UNITS, 1), plan, ledger=ledger, out=folder / "run", seed=1)
+        db.fit(made_up(UNITS, 1), plan, ledger=ledger, out=folder / "run", seed=1, progress=STAGES)
     return folder / "run"
 
 
 @pytest.fixture(scope="module")
 def syn(run):
     return db.load(run)
+
+
+def test_progress_says_of_which_table_a_stage_is(run):
+    fitted = [name for name in STAGES.names if name.endswith(": fit the generator")]
+    assert len(set(fitted)) == len(fitted) > 2
+    assert "first rows of stays: count" in STAGES.names
 
 
 def test_keys_hold_and_units_are_counted(syn):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from doublure.drafting.check import Check, check
+from doublure.drafting.draft import drafted
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
 from doublure.support import yaml12 as yaml_text
@@ -56,6 +57,49 @@ def test_what_is_bought_can_be_pasted_as_it_stands() -> None:
     plain["unit"] = {"id": "nbr"}
     plain["columns"] |= bought["columns"]
     assert set(Schema.from_plain(plain).undeclared) == {"columns.sex.missing", "columns.size.values"}
+
+
+def test_names_propose_what_a_draft_proposes() -> None:
+    """A stranger who pastes the lines buys no names of people; the facts already said come along."""
+    table = pd.DataFrame({"name": ["A"], "patient_id": [1], "icd10": ["A01"], "e-mail": ["a@b.de"], "sex": ["m"]})
+    made = drafted(table)
+    plain = made.schema.to_plain()
+    plain["columns"]["icd10"] |= {"roles": ["target"], "description": "Diagnosis"}
+    result = check(Schema.from_plain(plain))
+    pasted = yaml_text.parse(result.to_yaml(), "pasted")["columns"]
+    for name, proposal in made.proposals.items():
+        assert proposal.column is not None
+        assert dict(proposal.column).items() <= pasted[name].items(), name
+    assert set(made.proposals) == {"name", "patient_id", "icd10", "e-mail"}
+    assert pasted["icd10"]["roles"] == ["target"]
+    assert pasted["icd10"]["description"] == "Diagnosis"
+    assert pasted["sex"]["type"] == "category"
+    bought = {finding.path.split(".")[1] for finding in result.findings if finding.learn and "." in finding.path}
+    assert bought == {"icd10", "sex"}
+    text = result.to_yaml()
+    assert "  # name: {type: category, values: [VALUE, VALUE]" in text
+    assert "# name: {type: category, values: {learn" not in text, "names of people are not offered for sale"
+
+
+def test_a_name_proposes_nothing_against_declared_values_or_in_series() -> None:
+    declared = check(Schema.parse("{doublure: 1, kind: table, columns: {name: {type: category, values: [a, b]}}}"))
+    assert all(finding.instead is None for finding in declared.findings)
+    series = (
+        "{doublure: 1, kind: series, series: {}, channels: {kw: {type: real}}, attributes: {name: {type: category}}}"
+    )
+    lines = check(Schema.parse(series)).to_yaml().splitlines()
+    assert any(line.startswith("  # take name out and name it in unit.id or series.source") for line in lines)
+
+
+def test_the_word_for_other_values_is_none_of_the_known() -> None:
+    text = "{doublure: 1, kind: table, columns: {a: {type: category, values: undeclared, missing: [other]}}}"
+    (finding,) = [each for each in check(Schema.parse(text)).findings if each.path == "columns.a.values"]
+    assert finding.learn == "values: {learn: 0.05}, other: Other value"
+    listed = Schema.parse(
+        "{doublure: 1, kind: table, columns: {a: {type: category, values: [Other, b], missing: false}}}"
+    )
+    with pytest.raises(DataError, match="other: Other value, or list"):
+        listed.columns["a"].read(pd.Series(["c"]), "a", "refuse")
 
 
 def _bought(text: str) -> str:

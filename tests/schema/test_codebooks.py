@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from doublure.drafting.draft import drafted
-from doublure.drafting.metadata.codebook import further, read, write
+from doublure.drafting.metadata.codebook import further, read, read_facts, write
 from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import DoublureError, SchemaError
 from doublure.schema import Schema
@@ -113,6 +113,14 @@ def test_any_value_comes_back(tmp_path_factory, values, missing, meaning, name) 
         exclude={"description"}
     )
     assert again.columns[name].description.split() == meaning.split()
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    {"|<0.2": ["", "<0.2"], "<0.2|": ["", "<0.2"], "<0.2": ["<0.2"], "?|NA": ["?", "NA"], "|": True}.items(),
+)
+def test_an_empty_cell_beside_a_text_is_a_kind_of_missing(cell: str, texts: list[str] | bool) -> None:
+    assert read_facts({"missing": cell}, "codes.csv row 2") == {"missing": texts}
 
 
 def test_a_codebook_takes_every_key_of_every_type() -> None:

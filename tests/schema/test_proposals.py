@@ -257,6 +257,15 @@ def test_related_tables_are_drafted_with_line_ends_in_quotes(tmp_path: Path) -> 
     assert "# multiline: true\n" in drafted(tmp_path, kind="relational").to_yaml()
 
 
+def test_a_codebook_that_gives_a_type_alone_keeps_what_names_propose(tmp_path: Path) -> None:
+    codes = tmp_path / "codes.csv"
+    codes.write_text("column,type,values\nname,id,\nicd10,category,\nzip,category,12345|12346\npatient_id,id,\n")
+    made = drafted(pd.DataFrame({"name": ["A"], "icd10": ["A01"], "zip": ["12345"], "patient_id": [1]}), codes)
+    assert set(made.proposals) == {"name", "icd10"}
+    assert "  # name: {type: fake, as: person_name}  # if by its name" in made.to_yaml()
+    assert "  # icd10: {type: code, values: {file: CODES.txt}, levels: [1, 3]}" in made.to_yaml()
+
+
 DAYS = [pd.Timestamp("2021-01-01") + pd.Timedelta(days=5 * n, minutes=7 * n) for n in range(N)]
 WRITTEN: dict[str, tuple[list[object], str]] = {
     "american": (

@@ -20,7 +20,6 @@ def register(app: typer.Typer) -> None:
 
 def sample(
     run: Annotated[Path, typer.Argument(help="A run folder, or a published generator.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         str,
         typer.Option(
@@ -31,6 +30,10 @@ def sample(
             ".npz, .png or a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://….",
         ),
     ],
+    rows: Annotated[
+        int | None,
+        typer.Option("-n", "--rows", min=1, help="How many rows, at least 1; left out, the number of units."),
+    ] = None,
     given: Given = None,
     shares: Shares = None,
     sampling: Sampling = None,
@@ -59,7 +62,7 @@ def sample(
         count = write_sample(
             syn,
             path,
-            rows,
+            syn.default_n if rows is None else rows,
             given=asked,
             seed=seed,
             spreadsheet_safe=spreadsheet_safe,

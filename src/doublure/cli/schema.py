@@ -131,6 +131,10 @@ def check(
         raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
     found = compare(schema, given)
     said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
+    if found.ok:
+        said = replace(
+            said, text=f"{said.text}\n# Next: doublure plan {schema} --epsilon EPSILON --delta DELTA -o plan.json"
+        )
     if data is None:
         return said
     if values is not None and isinstance(given, str):

@@ -332,6 +332,9 @@ def _usage(error: Any) -> SettingError:
         "MissingParameter": "is missing",
     }.get(kind) or said[:1].lower() + said[1:]
     remedy = f"see {getattr(context, 'command_path', 'doublure')} --help"
+    short = min(names, key=len, default="")
+    if kind == "MissingParameter" and short.startswith("-") and short != field:
+        message = f"is missing ({short} for short)"
     known = [name.lstrip("-") for name in getattr(error, "possibilities", None) or ()]
     if near := nearest_name(str(field).lstrip("-"), known):
         remedy = f"did you mean --{near}? {remedy}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,10 +21,13 @@ from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
+from doublure.drafting.codebook import SECTIONS
+from doublure.drafting.proposals import Proposal, key_line, named_proposal, proposed_line
+from doublure.drafting.storage_types import Storage
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
 from doublure.errors import DataError, printable
-from doublure.schema.columns import Column
-from doublure.schema.fact_states import Learn
+from doublure.schema.columns import Column, unmodelled_types
+from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
@@ -32,7 +35,7 @@ from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.schema.unit import UNIT_ID
 from doublure.support import yaml12 as yaml_text
-from doublure.support.guessing import nearest_name
+from doublure.support.guessing import free_word, nearest_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,10 +51,12 @@ _DECLARE = {
     ("", "max_children"): "max_children: NUMBER",
 }
 _KEYS = ("images", "label", "series")
-_SECTIONS = ("columns", "channels", "attributes")
+_SECTIONS = ("columns", *SECTIONS)
 _TABLES = "tables"
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 _OF_FILE = (UNIT_ID, "units")
+_STORED: Mapping[str, Storage] = {"category": "text", "integer": "integer"}
+"""Column type -> the storage type that a draft makes it of, where a name may say more."""
 
 BLOCKING = ("undeclared", "absent", "doubled")
 """The kinds of finding that stand in the way of a plan, or of a fit."""
@@ -69,6 +74,7 @@ class Finding:
         message: One line.
         declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
         learn: The YAML that buys it; None where it cannot be bought.
+        instead: The line to paste for the whole column, where its name proposes another type, as a draft does.
     """
 
     kind: Literal["undeclared", "absent", "doubled", "ignored", "ask", "note"]
@@ -76,6 +82,7 @@ class Finding:
     message: str
     declare: str | None = None
     learn: str | None = None
+    instead: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +163,9 @@ class Check:
                 declared |= yaml_text.parse(finding.declare, "declare")
                 bought |= yaml_text.parse("{" + (finding.learn or finding.declare) + "}", "learn")
         room = "  " if under else ""
-        lines = [f"{room}{head}{yaml_text.inline(declared)}"]
+        instead = next((finding.instead for finding in findings if finding.instead), None)
+        first = f"{room}{head}{yaml_text.inline(declared)}"
+        lines = [first] if instead is None else [room + instead, f"{room}# {first.strip()}  # if not"]
         if any(finding.learn for finding in findings):
             lines.append(f"{room}# {head}{yaml_text.inline(bought)}")
         return lines
@@ -214,7 +223,9 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             continue
         (under, name), fact = _part_of(path), path.rpartition(".")[2]
         column = columns.get(path.rpartition(".")[0])
-        price = None if column is None else _price(column, fact, derived=name in schema.derived)
+        proposal = None if column is None else _proposed(column, name)
+        made = proposal is not None and (proposal.column is None or proposal.column["type"] in unmodelled_types())
+        price = None if column is None or made else _price(column, fact, derived=name in schema.derived)
         part = under.rpartition(".")[2].removesuffix("s") or "label"
         out = "" if column is None else f", or take the {part} out"
         ways = f"declare it{', learn it' if price else ''}{out}"
@@ -226,14 +237,35 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             if column is None
             else column.placeholder(fact),
             learn=price,
+            instead=None if column is None or proposal is None else _instead(name, column, proposal, under),
         )
+
+
+def _proposed(column: Column, name: str) -> Proposal | None:
+    """Return what a column's name proposes beside its type, where its values are still undecided."""
+    storage, values = _STORED.get(column.shown_type), column.fact("values") or column.fact("bounds")
+    return named_proposal(name, storage) if storage is not None and values == UNDECLARED else None
+
+
+def _instead(name: str, column: Column, proposal: Proposal, under: str) -> str:
+    """Return a proposal as the line to paste, with what is said of the column already; as a comment, if it has none."""
+    if proposal.column is None:
+        return f"# take {yaml_text.inline(name)} out, if {proposal.why}"
+    if proposal.column["type"] in unmodelled_types():
+        if under in SECTIONS:
+            return f"# {key_line(name, proposal.why)}"
+        own = column.model_dump(mode="json", exclude_defaults=True, include={"description"})
+    else:
+        own = yaml_text.parse(_MISSING, "missing")
+        own |= column.model_dump(mode="json", exclude_defaults=True, include={"missing", "roles", "description"})
+    return proposed_line(name, replace(proposal, column={**proposal.column, **own}))
 
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
     if derived or not column.learnable(fact):
         return None
-    other = ", other: Other" if fact == "values" and column.fallback is None else ""
+    other = f", other: {free_word(column.missing_tokens)}" if fact == "values" and column.fallback is None else ""
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 

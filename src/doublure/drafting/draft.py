@@ -26,7 +26,16 @@ from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
 from doublure.drafting.metadata.labels import own_labels
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
-from doublure.drafting.proposals import Proposal, is_clock, of_days, of_lists, proposal_for, rules_for
+from doublure.drafting.proposals import (
+    Proposal,
+    is_clock,
+    key_line,
+    of_days,
+    of_lists,
+    proposal_for,
+    proposed_line,
+    rules_for,
+)
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.drafting.whose import proposed_units
@@ -82,7 +91,6 @@ _PROPOSED = """\
 # Lines behind "#" are proposals, made from the form of cells and from names: if one is right, put it in the place of
 # the line above it, and replace the words in CAPITALS by what is public. Codes that have an order are ordinal.
 """
-_LEAVE_OUT = "take the line above out"
 _ASKED = """\
 # Which column is to be predicted? Add roles: [target] to it; reports then say how well models trained on the synthetic
 # rows predict it. roles: [condition] lets any method be told how frequent a column's values are.
@@ -415,7 +423,7 @@ def _described(
 
 def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
     """Return the proposals that contradict no codebook: of a column that one describes, a form that it leaves open."""
-    found = {name: each for name, each in proposals.items() if _open(rows.get(name))}
+    found = {name: each for name, each in proposals.items() if _open(rows.get(name), each)}
     for name, each in proposals.items():
         said = {} if name in found else rows[name].facts
         column = each.column or {}
@@ -429,9 +437,12 @@ _FORM_KEYS = ("written", "date_format", "format")
 """Keys of a column that say how its cells are written."""
 
 
-def _open(row: Entry | None) -> bool:
-    """Return whether the codebook says nothing of a column that a proposal could contradict."""
-    return row is None or not row.facts
+def _open(row: Entry | None, proposal: Proposal) -> bool:
+    """Return whether a proposal adds to what the codebook says: one by name does where that is no more than a type."""
+    if row is None or not row.facts:
+        return True
+    said = proposal.column or {}
+    return proposal.by_name and row.facts.keys() <= {"type", "missing"} and said.get("type") != row.facts.get("type")
 
 
 def _text_form(made: Draft) -> str:
@@ -465,7 +476,7 @@ def _columns(made: Draft) -> str:
         text += "".join(f"  {said}\n" for said in made.comments(name))
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(made.column(name, column))}\n"
         if (proposal := made.proposals.get(name)) is not None:
-            text += f"  # {_proposed_line(name, proposal)}\n"
+            text += f"  # {proposed_line(name, proposal)}\n"
     if rules := own.get("constraints"):
         return f"{text}\n{yaml_text.dump({'constraints': rules})}"
     likely = [rule for rule, _ in rules_for(made.schema.columns)]
@@ -540,7 +551,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         metadata=described,
         rows=rows,
         unit=_SERIES_UNIT,
-        proposals={name: each for name, each in found.items() if _open(rows.get(name))},
+        proposals={name: each for name, each in found.items() if _open(rows.get(name), each)},
         suggested=suggested,
     )
 
@@ -630,18 +641,12 @@ def _windows(made: Draft) -> str:
 def _of_series(name: str, proposal: Proposal) -> str:
     """Return what a column of series may be: one that tells records apart is no column there, but a key."""
     if proposal.column and proposal.column["type"] in unmodelled_types():
-        return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
+        return key_line(name, proposal.why)
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
-    line = _proposed_line(name, proposal)
+    line = proposed_line(name, proposal)
     codes = proposal.column is not None and proposal.column["type"] == "category"
     return f"{line}; under attributes, if it stays the same through a series" if codes else line
-
-
-def _proposed_line(name: str, proposal: Proposal) -> str:
-    """Return what a column may be, and if what is so; one that says nothing of itself is better left out."""
-    line = f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}" if proposal.column else _LEAVE_OUT
-    return f"{line}  # if {proposal.why}"
 
 
 def _drafted_related(
@@ -681,7 +686,9 @@ def _drafted_related(
         tables[name] = facts | {"columns": columns}
         rows |= {f"{name}.{own}": entry for own, entry in own_rows.items()}
         proposals |= {
-            f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own not in own_rows
+            f"{name}.{own}": each
+            for own, each in of_columns.items()
+            if own not in own_keys and _open(own_rows.get(own), each)
         }
     form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {
@@ -721,7 +728,7 @@ def _related(made: Draft) -> str:
         lines += [_OF_A_COLUMN + said for said in made.comments(name)]
         lines.append(line)
         if (proposal := made.proposals.get(name)) is not None:
-            lines.append(f"{_OF_A_COLUMN}# {_proposed_line(name.split('.', 1)[1], proposal)}")
+            lines.append(f"{_OF_A_COLUMN}# {proposed_line(name.split('.', 1)[1], proposal)}")
     told = "" if rules is None else "\n" + yaml_text.dump({"constraints": rules})
     return _form_of(made) + _RELATED + "\n".join(lines) + "\n" + told
 

@@ -29,6 +29,7 @@ from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 from doublure.support.extras import has_faker
 
+_LEAVE_OUT = "take the line above out"
 _MOST_CODES = 20
 _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
@@ -76,11 +77,13 @@ class Proposal:
         why: The condition in a few words, after "if".
         column: The description, with words in capitals to replace; None where it had better not be described.
         keys: Keys of the file that go with it, such as ``date_format``.
+        by_name: Whether name and storage type alone propose it, and no cell.
     """
 
     why: str
     column: Mapping[str, Any] | None
     keys: Mapping[str, str]
+    by_name: bool = False
 
 
 def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal | None:
@@ -91,15 +94,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         storage: How it is stored.
         cells: Its first cells. Private.
     """
-    if is_id_name(name) and storage in ("integer", "text"):
-        who = people_in(name)
-        why = "it only tells records apart" if who is None else f"it names a {who}"
-        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
-    if (levels := levels_named(name)) is not None and storage in ("integer", "text"):
-        column = {"type": "code", "values": {"file": "CODES.txt"}, "levels": list(levels)}
-        return Proposal(why="it holds codes of a public list, as its name says", column=column, keys={})
-    if storage == "text" and (subject := subject_named(name)) is not None:
-        return _of_people(subject, "by its name it holds names or addresses of people")
+    if (named := named_proposal(name, storage)) is not None:
+        return named
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
@@ -108,6 +104,26 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+
+
+def named_proposal(name: str, storage: Storage) -> Proposal | None:
+    """Return what a column may be by its name and storage type alone; None where they suggest nothing.
+
+    Example:
+        >>> named_proposal("patient_id", "integer").column, named_proposal("age", "integer")
+        ({'type': 'id'}, None)
+    """
+    if is_id_name(name) and storage in ("integer", "text"):
+        who = people_in(name)
+        why = "it only tells records apart" if who is None else f"it names a {who}"
+        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={}, by_name=True)
+    if (levels := levels_named(name)) is not None and storage in ("integer", "text"):
+        column = {"type": "code", "values": {"file": "CODES.txt"}, "levels": list(levels)}
+        why = "it holds codes of a public list, as its name says"
+        return Proposal(why=why, column=column, keys={}, by_name=True)
+    if storage == "text" and (subject := subject_named(name)) is not None:
+        return replace(_of_people(subject, "by its name it holds names or addresses of people"), by_name=True)
+    return None
 
 
 def of_lists(columns: Mapping[str, Column], files: Mapping[str, Any]) -> dict[str, Proposal]:
@@ -126,6 +142,17 @@ def of_lists(columns: Mapping[str, Column], files: Mapping[str, Any]) -> dict[st
         )
         for name, levels in unlevelled(columns)
     }
+
+
+def proposed_line(name: str, proposal: Proposal) -> str:
+    """Return what a column may be, and if what is so; one that says nothing of itself is better left out."""
+    line = f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}" if proposal.column else _LEAVE_OUT
+    return f"{line}  # if {proposal.why}"
+
+
+def key_line(name: str, why: str) -> str:
+    """Return where a column of series belongs that is not modelled: it is no column there, but a key."""
+    return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {why}"
 
 
 def subject_named(name: str) -> str | None:

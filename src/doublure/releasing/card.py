@@ -260,6 +260,8 @@ def holds(entry: Mapping[str, Any]) -> str:
         ('0 to 1,000,000; may be missing', 'f, m')
         >>> holds({"bounds": [-40.0, 0.5]}), holds({"values": ["1", "2"], "value_labels": {"1": "male", "2": "female"}})
         ('-40 to 0.5', '1 male, 2 female')
+        >>> holds({"bounds": [0, 5], "missing": ["", "<0.2"]})
+        '0 to 5; may be missing, as (empty), <0.2'
     """
     values, bounds, labels = entry.get("values"), entry.get("bounds"), entry.get("value_labels") or {}
     parts = []
@@ -271,8 +273,9 @@ def holds(entry: Mapping[str, Any]) -> str:
         parts.append(str(entry["origin"]))
     if entry.get("derived_from"):
         parts.append(f"follows from {entry['derived_from']}")
-    if entry.get("missing"):
-        parts.append("may be missing")
+    if missing := entry.get("missing"):
+        texts = [text or "(empty)" for text in missing] if isinstance(missing, list) else []
+        parts.append(f"may be missing, as {list_values(texts, _MOST_VALUES)}" if texts else "may be missing")
     return "; ".join(parts)
 
 

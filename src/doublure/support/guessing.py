@@ -78,3 +78,16 @@ class Registry(dict[str, T]):
             article = "an" if self.noun[0] in "aeiou" else "a"
             raise SettingError(f"{name!r} is {article} {self.noun} of doublure", field=field, remedy=remedy)
         self[name] = added
+
+
+def free_word(taken: Iterable[str]) -> str:
+    """Return a word for values outside a list that is none of some texts.
+
+    Example:
+        >>> free_word(["a"]), free_word(["a", "other"])
+        ('Other', 'Other value')
+    """
+    word, known = "Other", {text.casefold() for text in taken}
+    while word.casefold() in known:
+        word += " value"
+    return word

@@ -42,6 +42,26 @@ class SilentProgress:
         """Ignore it."""
 
 
+class TitledProgress:
+    """Passes progress events on, with the part of the work that each stage belongs to.
+
+    Args:
+        inner: Receives the events.
+        title: The part, such as a table.
+    """
+
+    def __init__(self, inner: Progress, title: str) -> None:
+        self._inner, self._title = inner, title
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Pass the stage on under its title."""
+        self._inner.stage(f"{self._title}: {name}", total)
+
+    def at(self, done: int) -> None:
+        """Pass it on."""
+        self._inner.at(done)
+
+
 class ProgressLine:
     """One line that is overwritten: the current stage, its progress, and the forecast of the remaining time.
 

@@ -53,7 +53,7 @@ _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _EXAMPLES = {
     "values": "separate values by |, write whole numbers from -2 to 8 as -2..8, and end a single value with |",
-    "missing": "write false, true, or the texts that mean missing, separated by |",
+    "missing": "write false, true, or the texts that mean missing, separated by |, where nothing is an empty cell",
 }
 
 
@@ -239,7 +239,10 @@ def _missing(text: str) -> Any:
     found = _yaml(text)
     if found is not None or text == UNDECLARED:
         return found or text
-    return [each.strip() for each in text.split("|") if each.strip()] or True
+    texts = list(map(str.strip, text.split("|")))
+    named = list(filter(None, texts))
+    empty = [""] if len(named) < len(texts) else []  # an empty cell beside the texts, which is a kind of its own
+    return [*empty, *named] if named else True
 
 
 def _further_reader() -> Callable[[str, str], Any]:

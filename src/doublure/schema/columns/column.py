@@ -223,8 +223,13 @@ class Column(Frozen):
 
     @property
     def shown_missing(self) -> bool | list[str]:
-        """The texts of missing cells that a data dictionary gives, or whether cells may be missing."""
-        return list(self.missing_tokens[1:]) if isinstance(self.missing, tuple) else self.missing is True
+        """The texts of missing cells that a data dictionary gives, or whether cells may be missing.
+
+        An empty text stands among them where an empty cell is a kind of its own.
+        """
+        if not isinstance(self.missing, tuple):
+            return self.missing is True
+        return list(self.missing_texts if self.missing_states > 1 else self.missing_tokens[1:]) or True
 
     @property
     def origin(self) -> str | None:

@@ -18,6 +18,7 @@ from doublure.schema.columns.column import Column
 from doublure.schema.columns.number_cells import is_number
 from doublure.schema.distinct_cells import NulByte, distinct, each
 from doublure.schema.scalars import Misfit, label
+from doublure.support.guessing import free_word
 
 _NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
 
@@ -97,10 +98,11 @@ def _other_places(
         elif misfits is not None:
             found[text] = place[misfits]
         else:
+            word = free_word([*place, *column.missing_tokens])
             raise DataError(
                 "has values outside the schema's list",
                 field=name,
-                remedy="name an other for them, such as other: Other, or list what is public",
+                remedy=f"name an other for them, such as other: {word}, or list what is public",
             )
     return found
 

@@ -14,6 +14,7 @@ from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
+from doublure.errors import printable
 from doublure.methods.statistics.relational.given import StageTables, draw_what_is_given
 from doublure.methods.statistics.relational.stages import (
     AS_BEFORE,
@@ -41,6 +42,7 @@ from doublure.private.executed import steps_of
 from doublure.schema.columns import Column
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.support.progress import TitledProgress
 from doublure.training.job import Job
 from doublure.training.noisy_tables import NoisyTable
 
@@ -101,6 +103,7 @@ def _staged(
         records=records.having(part, least, values.parts),
         accesses=accesses,
         hand_out=published.extend,
+        progress=TitledProgress(job.progress, printable(stage.name)),
     )
 
 
