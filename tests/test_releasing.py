@@ -354,7 +354,7 @@ doublure: 1
 kind: table
 units: 10
 columns:
-  back: {type: date, bounds: [2020-01-01, 2020-12-31], missing: ["", lost]}
+  back: {type: date, bounds: [2020-01-01, 2020-12-31], missing: [lost]}
   due: {type: date, bounds: [2020-01-01, 2020-12-31], missing: false}
 """)
     days = pd.to_datetime(pd.Series(["2020-03-01", None, "2020-04-30"]))
