@@ -8,7 +8,7 @@ import pytest
 from doublure.networks.given_columns import draw_fitting, draw_given
 from doublure.networks.related_layout import RootGap, UnitLayout
 from doublure.networks.related_units import RelatedGenerator
-from doublure.networks.rooms import Room
+from doublure.networks.rooms import RoomLeft
 from doublure.networks.tree_tables import Tree, TreeNode
 
 NONE = np.zeros((0, 0))
@@ -90,7 +90,7 @@ def test_a_number_is_cut_to_its_room():
     """As often as it would be drawn if only those that fit were kept."""
     leaves = ([0, 4, 20], [4, 16, 80], [0.2, 0.3, 0.5])
     rows = np.zeros((40_000, 2))
-    room = Room(part=1, most=np.full(len(rows), 5.0))
+    room = RoomLeft(part=1, most=np.full(len(rows), 5.0))
     chance = np.array([0.2 / 4] * 4 + [0.3 / 16] * 2)
     for draw in (draw_given, draw_fitting):
         drawn = draw(tree(EVEN, leaves), rows, 1, np.random.default_rng(0), rooms=[room])[:, 1]

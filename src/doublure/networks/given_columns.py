@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from typing_extensions import override
 
-from doublure.networks.rooms import Room, fitting
+from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree_asked import TreeEvidence
 from doublure.networks.tree_draw import TreeDraw, entry_at
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
@@ -28,7 +28,7 @@ def draw_given(
     odds: ComponentOdds | None = None,
     again: Sequence[tuple[int, int, int]] = (),
     begun: Floats | None = None,
-    rooms: Sequence[Room] = (),
+    rooms: Sequence[RoomLeft] = (),
 ) -> Floats:
     """Return rows with the other columns drawn.
 
@@ -66,7 +66,7 @@ def draw_fitting(
     odds: ComponentOdds | None = None,
     again: Sequence[tuple[int, int, int]] = (),
     begun: Floats | None = None,
-    rooms: Sequence[Room] = (),
+    rooms: Sequence[RoomLeft] = (),
 ) -> Floats:
     """Return rows as :func:`draw_given` does, given that they fit their rooms; a row that hardly ever fits may not.
 
@@ -158,7 +158,7 @@ class _Given(TreeDraw):
         odds: ComponentOdds,
         again: Sequence[tuple[int, int, int]],
         begun: Floats | None,
-        rooms: Sequence[Room],
+        rooms: Sequence[RoomLeft],
     ) -> None:
         super().__init__(tree, TreeEvidence(tree, {}), len(rows), rng)
         self._known = known

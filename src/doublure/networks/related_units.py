@@ -15,7 +15,7 @@ from typing_extensions import override
 from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.given_columns import ComponentOdds, draw_fitting, draw_given
 from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
-from doublure.networks.rooms import Room, fitting
+from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
@@ -156,7 +156,7 @@ class RelatedGenerator(ArrayGenerator):
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
             before = rows[:, head + 1 + child.order]
-            rooms = [Room(part=first + child.order, most=child.highest - before)] if child.order >= 0 else []
+            rooms = [RoomLeft(part=first + child.order, most=child.highest - before)] if child.order >= 0 else []
             rows = draw(tree.tree, rows, known, rng, odds, again, begun[units], rooms)
             _cut_beyond(child, tree.tree, rows, first, known, rng)
             found[units, child.row(turn)] = rows[:, first:]
@@ -171,9 +171,9 @@ def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
     found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
 
-def _rooms(child: ChildPlace, rows: Floats, start: int) -> list[tuple[Room, RootGap]]:
+def _rooms(child: ChildPlace, rows: Floats, start: int) -> list[tuple[RoomLeft, RootGap]]:
     """Return what gaps above the root's numbers may be at most, in rows ``(N, parts)`` of which one begins there."""
-    return [(Room(part=start + each.place, most=each.room(rows[:, each.below])), each) for each in child.above]
+    return [(RoomLeft(part=start + each.place, most=each.room(rows[:, each.below])), each) for each in child.above]
 
 
 def _cut_beyond(child: ChildPlace, tree: Tree, rows: Floats, start: int, known: int, rng: np.random.Generator) -> None:

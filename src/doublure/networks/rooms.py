@@ -1,4 +1,4 @@
-"""Numbers of a row that must not pass a bound of that row's own, such as a gap that has to end by a given day.
+"""Numbers of a row with a bound of that row's own: a gap has to end by the last day.
 
 A node's leaves are cut to what fits: the groups are drawn by the share of them that does, and the value within it.
 """
@@ -14,8 +14,8 @@ from doublure.networks.tree_tables import LEAST, Floats, Ints, Mask, TreeNode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Room:
-    """How large a part may be.
+class RoomLeft:
+    """The largest number that fits, row by row.
 
     Attributes:
         part: Its place in a row.
@@ -25,9 +25,9 @@ class Room:
     part: int
     most: Floats
 
-    def of(self, rows: Ints) -> Room:
+    def of(self, rows: Ints) -> RoomLeft:
         """Return the same of some rows."""
-        return Room(part=self.part, most=self.most[rows])
+        return RoomLeft(part=self.part, most=self.most[rows])
 
     def widths(self, node: TreeNode) -> Ints:
         """Return how many values of each leaf of a node fit ``(N, n)``."""
@@ -45,7 +45,7 @@ class Room:
         return found
 
 
-def fitting(rows: Floats, rooms: Sequence[Room]) -> Mask:
+def fitting(rows: Floats, rooms: Sequence[RoomLeft]) -> Mask:
     """Return which rows pass none of their bounds."""
     found = np.ones(len(rows), dtype=np.bool_)
     for room in rooms:
