@@ -199,3 +199,19 @@ def test_the_check_is_json_and_takes_a_file(tmp_path: Path) -> None:
 def test_data_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         check(Schema.parse(TEXT), tmp_path / "none.csv")
+
+
+def test_many_codes_are_no_reason_to_group_rare_ones() -> None:
+    """Codes have groups of their own, which methods count where single codes are rare."""
+    codes = ", ".join(f"{letter}{number}" for letter in "ABC" for number in range(100, 200))
+    text = f"""
+doublure: 1
+kind: table
+units: 1000
+columns:
+  code: {{type: code, values: [{codes}], levels: [1], missing: false}}
+  list: {{type: category, values: [{codes}], missing: false}}
+"""
+    notes = findings(check(Schema.parse(text)), "note")
+    assert "group rare ones under other" in notes["columns.list"]
+    assert "columns.code" not in notes

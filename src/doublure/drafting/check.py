@@ -426,7 +426,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
 
 def _notes_on(column: Column) -> Iterator[str]:
     size = len(column.domain)
-    if size > _MANY_VALUES:
+    if size > _MANY_VALUES and not column.level_numbers:  # groups are counted where codes are rare
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
     if "condition" in column.roles and column.fact("shares") is None:
         yield (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from typing_extensions import override
 
+from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree_asked import TreeEvidence
 from doublure.networks.tree_draw import TreeDraw, entry_at
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
@@ -15,6 +16,8 @@ _AT_ONCE = 4_000
 _EVEN_FROM = 20_000
 """Rows from which on their joint tables are made even: of fewer it takes most of the time, and matters little."""
 _LEAST = 1e-12
+_TRIES = (3, 13)
+"""Redraws of a row that does not fit its room, and more of one that still does not."""
 
 
 def draw_given(
@@ -25,6 +28,7 @@ def draw_given(
     odds: ComponentOdds | None = None,
     again: Sequence[tuple[int, int, int]] = (),
     begun: Floats | None = None,
+    rooms: Sequence[RoomLeft] = (),
 ) -> Floats:
     """Return rows with the other columns drawn.
 
@@ -40,16 +44,50 @@ def draw_given(
         odds: Of the components, if several draws share them; None: computed.
         again: For each number that may be as before the parts that say so, that hold it before, and that get it.
         begun: The result of :meth:`ComponentOdds.begun` for these rows, if several draws share it.
+        rooms: Numbers that are cut to what fits when they are drawn; what is drawn before them does not know of it.
     """
     found = rows.copy()
     if not len(rows):
         return found
-    drawn = _Given(tree, rows, known, rng, odds or ComponentOdds(tree, known, 0), again, begun)
+    drawn = _Given(tree, rows, known, rng, odds or ComponentOdds(tree, known, 0), again, begun, rooms)
     drawn.draw()
     for place in range(known, len(tree.nodes)):
         found[:, tree.nodes[place].part] = drawn.values(place)
     for flag, before, part in again:
         found[:, part] = np.where(found[:, flag] > 0, found[:, before], found[:, part])
+    return found
+
+
+def draw_fitting(
+    tree: Tree,
+    rows: Floats,
+    known: int,
+    rng: np.random.Generator,
+    odds: ComponentOdds | None = None,
+    again: Sequence[tuple[int, int, int]] = (),
+    begun: Floats | None = None,
+    rooms: Sequence[RoomLeft] = (),
+) -> Floats:
+    """Return rows as :func:`draw_given` does, given that they fit their rooms; a row that hardly ever fits may not.
+
+    A row that does not fit is drawn again, as a whole.
+    """
+    odds = odds or ComponentOdds(tree, known, 0)
+
+    def drawn(units: Ints) -> Floats:
+        own = None if begun is None else begun[units]
+        return draw_given(tree, rows[units], known, rng, odds, again, own)
+
+    found = drawn(np.arange(len(rows)))
+    for times in _TRIES:  # the first of several draws that fits, or else the last one
+        beyond = np.flatnonzero(~fitting(found, rooms))
+        if not len(beyond):
+            return found
+        many = np.repeat(beyond, times)
+        tried = drawn(many)
+        fits = fitting(tried, [room.of(many) for room in rooms]).reshape(-1, times)
+        which = np.where(fits.any(1), fits.argmax(1), times - 1)
+        found[beyond] = tried[np.arange(len(beyond)) * times + which]
     return found
 
 
@@ -120,11 +158,13 @@ class _Given(TreeDraw):
         odds: ComponentOdds,
         again: Sequence[tuple[int, int, int]],
         begun: Floats | None,
+        rooms: Sequence[RoomLeft],
     ) -> None:
         super().__init__(tree, TreeEvidence(tree, {}), len(rows), rng)
         self._known = known
         of_part = {node.part: place for place, node in enumerate(tree.nodes)}
         self._again = {of_part[part]: (of_part[flag], rows[:, before]) for flag, before, part in again}
+        self._rooms = {of_part[room.part]: room for room in rooms}
         self.fine, self.coarse = leaf_groups(tree, rows, range(known))
         self.component = self._components(rng, odds, begun)
 
@@ -138,8 +178,32 @@ class _Given(TreeDraw):
             self._draw_node(place, rake)
 
     @override
+    def values(self, place: int) -> Floats:
+        if place not in self._rooms:
+            return super().values(place)
+        node = self._tree.nodes[place]
+        own = self._rooms[place].mass(node) * (node.fine == self.fine[:, place][:, None])
+        leaf = entry_at(own, self._rng.random(len(own)))
+        widths = self._rooms[place].widths(node)[np.arange(len(own)), leaf]
+        return self._within_leaves(node, node.starts[leaf], widths)
+
+    def _draw_cut(self, place: int) -> None:
+        """Draw a node's groups by the share of each that fits a row's room."""
+        node, count = self._tree.nodes[place], len(self.component)
+        above = self.fine[:, node.parent] if node.parent >= 0 else np.zeros(count, dtype=np.int64)
+        mass = self._rooms[place].mass(node) @ np.eye(len(node.coarse))[node.fine]
+        chances = self._chances(place, np.arange(count), above, None)[:, node.coarse] * node.within[above]
+        chances = chances * mass / node.fine_mass
+        chances = np.where(chances.sum(1, keepdims=True) > 0, chances, mass)
+        self.fine[:, place] = entry_at(chances, self._rng.random(count))
+        self.coarse[:, place] = node.coarse[self.fine[:, place]]
+
+    @override
     def _draw_node(self, place: int, rake: dict[int, Floats] | None) -> None:
-        super()._draw_node(place, rake)
+        if place in self._rooms:
+            self._draw_cut(place)
+        else:
+            super()._draw_node(place, rake)
         if place in self._again:  # its own group within the coarse one
             same, leaf = self._as_before(place)
             self.fine[same, place] = self._tree.nodes[place].fine[leaf[same]]

@@ -55,6 +55,10 @@ class RootGap:
         gaps = np.maximum(numbers - self._base(below), 0)
         return np.where(numbers > self.highest, self.widest + 1, gaps)
 
+    def room(self, below: Floats) -> Floats:
+        """Return the largest gaps above the root's numbers ``below``."""
+        return np.maximum(self.highest - self._base(below), 0)
+
     def numbers(self, gaps: Floats, below: Floats) -> Floats:
         """Return numbers from their gaps, at most ``highest``."""
         numbers = np.minimum(self._base(below) + gaps, self.highest)

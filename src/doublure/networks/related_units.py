@@ -1,8 +1,8 @@
 """A generator of units of related tables: the root's row, then each child table's rows.
 
 For each child table, one tree draws the first row given the root's, and another draws each next row given the root's
-and the row before, up to the unit's number of rows. A next row beyond the bounds of the order is rejected and drawn
-again.
+and the row before, up to the unit's number of rows. Gaps are drawn given that they fit the room that the row before, or
+the root's number, leaves below the upper bound (:func:`~doublure.networks.given_columns.draw_fitting`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.given_columns import ComponentOdds, draw_given
+from doublure.networks.given_columns import ComponentOdds, draw_fitting, draw_given
 from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
+from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_tables import Floats, Ints
-
-_TRIES = (3, 13)
-"""Redraws of a row that lies beyond the bounds of the order, and more of one that still does."""
+from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
 
 class RelatedGenerator(ArrayGenerator):
@@ -95,25 +93,48 @@ class RelatedGenerator(ArrayGenerator):
         return self.units.draw_conditions(known, source)
 
     def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator) -> None:
-        """Draw the rows of a child table, in order, as values."""
-        many = self._fill_rows(found, number, child, rng)
+        """Draw the rows of a child table, in order, as values that all lie below their bounds.
+
+        Where a row hardly ever fits, for one before it came too late, the unit's rows are drawn again, each gap cut to
+        its room. Moved to the bound, or shrunk so that the last one lies there, such rows would pile up.
+        """
+        beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng))
+        again = found[beyond]
+        self._fill_rows(again, number, child, rng, cut=True)
+        found[beyond] = again
         for turn in range(child.most):
             for each in child.above:
                 if each.place != child.order:
-                    _turned_back(found, np.flatnonzero(many > turn), child.row(turn).start + each.place, each)
-        if child.order >= 0:
-            _within_bounds(found, child, many)
+                    _turned_back(
+                        found, np.flatnonzero(found[:, number] > turn), child.row(turn).start + each.place, each
+                    )
 
-    def _fill_rows(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator) -> Ints:
-        """Draw the rows of a child table, in order, and return how many each unit has."""
+    def _fill_rows(
+        self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, *, cut: bool = False
+    ) -> Mask:
+        """Draw the rows of a child table, in order, and return which units' rows fit; the others' may be incomplete.
+
+        Args:
+            found: Units of which the root's row and the numbers of rows are read.
+            number: The child table's number.
+            child: Its place.
+            rng: Public randomness.
+            cut: Whether gaps are cut to their rooms, so that all fit.
+        """
         many = np.clip(found[:, number], 0, child.most).astype(np.int64)
+        fits = np.ones(len(found), dtype=np.bool_)
         head = len(self.layout.children) + self.layout.root
+        draw = draw_given if cut else draw_fitting
         tree = self.first[number]
         some = np.flatnonzero(many > 0)
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
-            found[some, child.row(0)] = draw_given(tree.tree, rows, head, rng)[:, head:]
+            rooms = [own for own, each in _rooms(child, rows, head) if each.place == child.order]
+            rows = draw(tree.tree, rows, head, rng, rooms=rooms)
+            _cut_beyond(child, tree.tree, rows, head, head, rng)
+            found[some, child.row(0)] = rows[:, head:]
+            fits[some] = fitting(rows, rooms)
         for each in child.above:  # the order is needed by the next rows; other gaps are turned back at the end
             if each.place == child.order:
                 _turned_back(found, some, child.row(0).start + each.place, each)
@@ -123,33 +144,26 @@ class RelatedGenerator(ArrayGenerator):
         again = tuple((known + at, head + 1 + place, first + place) for at, place in enumerate(repeats))
         units = np.flatnonzero(many > 1)
         if not len(units) or not tree.tree.nodes:
-            return many
+            return fits
         odds = ComponentOdds(tree.tree, known, head)
         begun = odds.begun(found[:, :head])
         for turn in range(1, child.most):
-            units = np.flatnonzero(many > turn)
+            units = np.flatnonzero((many > turn) & fits)
             if not len(units):
                 break
             rows = np.zeros((len(units), first + child.parts))
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            following = draw_given(tree.tree, rows, known, rng, odds, again, begun[units])[:, first:]
+            before = rows[:, head + 1 + child.order]
+            rooms = [RoomLeft(part=first + child.order, most=child.highest - before)] if child.order >= 0 else []
+            rows = draw(tree.tree, rows, known, rng, odds, again, begun[units], rooms)
+            _cut_beyond(child, tree.tree, rows, first, known, rng)
+            found[units, child.row(turn)] = rows[:, first:]
+            fits[units] = fitting(rows, rooms)
             if child.order >= 0:
-                room = child.highest - rows[:, head + 1 + child.order]
-                for times in _TRIES:  # the first of several draws that fits, or else the last one
-                    beyond = np.flatnonzero(following[:, child.order] > room)
-                    if not len(beyond):
-                        break
-                    tried = np.repeat(rows[beyond], times, axis=0)
-                    seen = np.repeat(begun[units[beyond]], times, axis=0)
-                    tried = draw_given(tree.tree, tried, known, rng, odds, again, seen)[:, first:]
-                    fits = (tried[:, child.order] <= np.repeat(room[beyond], times)).reshape(-1, times)
-                    which = np.where(fits.any(1), fits.argmax(1), times - 1)
-                    following[beyond] = tried[np.arange(len(beyond)) * times + which]
-                following[:, child.order] += child.highest - room
-            found[units, child.row(turn)] = following
-        return many
+                found[units, child.row(turn).start + child.order] += before
+        return fits
 
 
 def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
@@ -157,12 +171,19 @@ def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
     found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
 
-def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:
-    """Shrink a unit's gaps in proportion if its last row lies beyond the bounds."""
-    at = [child.row(turn).start + child.order for turn in range(child.most)]
-    orders = found[:, at]
-    last = orders[np.arange(len(found)), np.maximum(many - 1, 0)]
-    beyond = np.flatnonzero((many > 1) & (last > child.highest))
-    begin = orders[beyond, :1]
-    shrunk = begin + np.floor((orders[beyond] - begin) * (child.highest - begin) / (last[beyond, None] - begin))
-    found[np.ix_(beyond, at)] = shrunk
+def _rooms(child: ChildPlace, rows: Floats, start: int) -> list[tuple[RoomLeft, RootGap]]:
+    """Return what gaps above the root's numbers may be at most, in rows ``(N, parts)`` of which one begins there."""
+    return [(RoomLeft(part=start + each.place, most=each.room(rows[:, each.below])), each) for each in child.above]
+
+
+def _cut_beyond(child: ChildPlace, tree: Tree, rows: Floats, start: int, known: int, rng: np.random.Generator) -> None:
+    """Draw gaps above the root's numbers again that do not fit, cut to their rooms.
+
+    They alone are, given what the row is given: a row that is drawn again as a whole would more often miss them.
+    """
+    for room, each in _rooms(child, rows, start):
+        gaps = rows[:, room.part]
+        beyond = np.flatnonzero((gaps > room.most) & (gaps <= each.widest))
+        if each.place != child.order and len(beyond):
+            again = draw_given(tree, rows[beyond], known, rng, rooms=[room.of(beyond)])
+            rows[beyond, room.part] = again[:, room.part]
