@@ -82,8 +82,12 @@ def draw_what_is_given(
         place = rng.integers(0, many - 1)
         tree = anywhere if anywhere.nodes else generator.first[stage.child].tree
         told = np.column_stack([drawn, place]) if anywhere.nodes else drawn
-        width = generator.layout.children[stage.child].parts
-        rows = draw_given(tree, np.hstack([told, np.zeros((len(told), width))]), told.shape[1], rng)
+        child = generator.layout.children[stage.child]
+        rows = draw_given(tree, np.hstack([told, np.zeros((len(told), child.parts))]), told.shape[1], rng)
+        for each in child.above:
+            if each.place == child.order:  # next rows are told the order's own number
+                at = told.shape[1] + each.place
+                rows[:, at] = each.numbers(rows[:, at], drawn[:, each.below])
         values = np.column_stack([drawn, many - 2 - place, rows[:, told.shape[1] :]])
     return GivenRows(values=values, weight=units / (batch * len(parts)))
 
