@@ -224,12 +224,14 @@ class Mechanism:
         """Go on after the steps of training that a checkpoint stands for.
 
         Raises:
+            SettingError: The plan has no such access.
             RunFolderError: They are more than were paid for.
         """
+        taken = self.taken(access)
         if steps > self._spent[access]:
             remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
             raise RunFolderError("stands for steps that nobody has paid for", field="checkpoint", remedy=remedy)
-        self._taken[access] = self._from(access, max(steps, self._taken[access]))
+        self._taken[access] = self._from(access, max(steps, taken))
 
     def saved(self) -> None:
         """Forget the steps of training for which a checkpoint stands now, durably."""
