@@ -255,7 +255,9 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
     job.progress.at(teacher.taken)
     while teacher.taken < teacher.steps:
         with _kept_if_it_fails(job, teacher, adversaries):
-            for _ in range(min(adversaries.pace.n_critic, teacher.steps - teacher.taken)):
+            for _ in range(adversaries.pace.n_critic):
+                if teacher.taken >= teacher.steps:  # a step that is lost counts as soon as those before are told again
+                    break
                 job.check_stop()
                 adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
             loss = adversaries.improve_generator()
