@@ -30,7 +30,13 @@ label: {{values: [{", ".join(map(str, range(10)))}]}}
 SMALL: dict[str, Any] = {
     "features": 64, "fit_steps": 4, "batch": 40, "latent": 3, "hidden": 8, "channels": [6, 4],
 }  # fmt: skip
-LABELLER: dict[str, Any] = {"labeller_steps": STEPS, "view_images": 100, "view_width": 12, "tries": 2}
+LABELLER: dict[str, Any] = {
+    "labeller_steps": STEPS,
+    "view_images": 100,
+    "view_width": 12,
+    "tries": 2,
+    "forecast_checks": False,
+}
 METHODS: dict[str, dict[str, Any]] = {"statistics": SMALL, "guided": SMALL | LABELLER}
 BY_GAUSSIANS: dict[str, dict[str, Any]] = {
     "statistics": {"model": "gaussian"},

@@ -75,7 +75,7 @@ TINY = {
     "noise_width": 4, "generator_batch": 8, "bins": 4, "max_grad_norm": 0.1, "lot_size": 8,
 }  # fmt: skip
 
-FEW = {"components": 4, "fit_steps": 5, "groups": 2}  # of ``statistics``
+FEW = {"components": 4, "fit_steps": 5, "groups": 2, "structure": "tree"}  # of ``statistics``, with pairs
 
 # One unit that is unlike all others: every value that is known to get round somebody's clipping or encoding.
 ODD_RECORDS = {

@@ -43,7 +43,8 @@ PARTS = {
     "critic_steps": {"CriticSteps"},
     "kept_answers": {"AnswersInMemory", "KeptAnswer", "Place"},  # noisy, and drawn once: what was given out, kept
     "executed": {"Executed", "as_priced", "steps_of"},
-    "queries.query": {"Query", "Sensitivity"},
+    "queries.query": {"Answer", "Query", "Sensitivity"},
+    "sql_partitions": {"CodeTable", "SqlFactPartitions", "SqlPartitions", "rank_statement"},
     "queries.axes": {
         "AnyAxis",
         "Axis",
