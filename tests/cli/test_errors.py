@@ -281,7 +281,7 @@ BAD_FLAGS = {
     "seed below 0": ["sample", "{made}", "-n", "5", "-o", "rows.csv", "--seed", "-1"],
     "seed too large": ["sample", "{made}", "-n", "5", "-o", "rows.csv", "--seed", "9" * 30],
     "a bundle of nothing": ["release", "{made}", "-n", "0", "-o", "bundle"],
-    "a bundle of no format": ["release", "{made}", "-n", "5", "-o", "bundle", "--format", "xlsx"],
+    "a bundle of no format": ["release", "{made}", "-n", "5", "-o", "bundle", "--format", "pdf"],
     "a bundle in a full folder": ["release", "{made}", "-n", "5", "-o", "."],
     "no bundle": ["verify", "nowhere"],
     "no data to compare": ["evaluate", "{made}", "--real", "nowhere.csv"],
