@@ -152,8 +152,8 @@ def authorised(book) -> int:
 
 @pytest.mark.parametrize("draw", [1, 4, 6, *(pytest.param(draw, marks=exhaustive) for draw in (2, 3, 5))])
 def test_a_run_that_was_cut_off_lists_what_it_lost(small, plans, book, fitted, tmp_path, draw):
-    """Two steps are authorised together, and the state is kept behind them: wherever it ends, two are lost."""
-    plan, run, lost = plans["dpgan"], tmp_path / "run", 2
+    """A step is paid for and kept by itself: wherever the run ends, the one that was being drawn is lost."""
+    plan, run, lost = plans["dpgan"], tmp_path / "run", 1
     with pytest.MonkeyPatch.context() as patch:
         end_before(patch, draw, Ended())
         with pytest.raises(Ended):
@@ -177,7 +177,7 @@ def test_a_run_that_was_cut_off_again_and_again_lists_all_it_lost(plans, book, f
     fitted(plans["dpgan"], resume=True)
     (entry,) = read(tmp_path / "run")
     assert authorised(book) == 6
-    assert (entry["drawn"], entry["lost"]) == (2, 4)
+    assert (entry["drawn"], entry["lost"]) == (4, 2)
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 
@@ -195,7 +195,7 @@ def test_a_run_that_was_stopped_lists_what_it_lost(plans, book, fitted, tmp_path
     fitted(plans["dpgan"], resume=True)
     (entry,) = read(tmp_path / "run")
     assert authorised(book) == 6
-    assert (entry["drawn"], entry["lost"]) == (5, 1)
+    assert (entry["drawn"], entry["lost"]) == (6, 0)
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 
@@ -319,7 +319,7 @@ def test_an_edited_record_of_what_ran_is_not_gone_on_from(plans, fitted, book, c
         cut_off.write_text(text)
         refused(plans, fitted, book, name)
     cut_off.write_text(whole)
-    assert fitted(plans["dpgan"], resume=True).executed[0]["lost"] == 2  # nothing was spoilt by the attempts
+    assert fitted(plans["dpgan"], resume=True).executed[0]["lost"] == 1  # nothing was spoilt by the attempts
 
 
 @pytest.mark.parametrize("edit", ["another noise", "another rate", "another mechanism", "an event that is none",

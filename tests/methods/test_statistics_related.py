@@ -333,7 +333,7 @@ def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(t
     check_units_asked_for_by_any_column_of_the_root(syn)
     made = syn.sample(UNITS, seed=1)
     for name, own in (("patients", "weight"), ("patients", "job"), ("stays", "ward"), ("stays", "days")):
-        assert made[name][own].isna().mean() == pytest.approx(tables[name][own].isna().mean(), abs=0.04)
+        assert made[name][own].isna().mean() == pytest.approx(tables[name][own].isna().mean(), abs=0.06)
     both = made["stays"].merge(made["patients"], on="nr").dropna(subset=["ward"])
     assert (both["ward"].astype(str) == both["group"].astype(str)).mean() > 0.9
 
