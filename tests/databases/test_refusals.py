@@ -18,6 +18,7 @@ from doublure.data.databases.connection import connect
 from doublure.data.databases.relation import choose_relation, read_query
 from doublure.errors import DataError, DoublureError, SchemaError, SettingError
 from doublure.run.database_records import DatabaseRecords, place_in_database
+from doublure.support.postgres import with_tls
 
 SECRET = "hunter2"
 SMALL = """
@@ -85,6 +86,22 @@ def test_an_address_is_refused(url, said):
 )
 def test_an_address_is_read(url, local):
     assert read_address(url).local is local
+
+
+@pytest.mark.parametrize("name", ["PGHOST", "PGHOSTADDR", "PGSERVICE"])
+def test_a_server_that_the_environment_names_is_elsewhere(monkeypatch, name):
+    """An address without a host is no socket then, and libpq would go over the network in plain text."""
+    monkeypatch.setenv(name, "db.clinic.org")
+    assert not read_address("postgresql:///base").local
+    assert "TLS" in refusal(lambda: read_address("postgresql:///base?sslmode=prefer"), SettingError).message
+
+
+def test_a_server_elsewhere_is_spoken_to_with_tls(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PGSSLROOTCERT", raising=False)
+    assert with_tls({}) == {"sslmode": "verify-full", "sslrootcert": "system"}
+    assert with_tls({"sslmode": "require"}) == {"sslmode": "require"}  # libpq refuses the system's roots beside it
+    assert with_tls({"sslrootcert": "own.crt"}) == {"sslmode": "verify-full", "sslrootcert": "own.crt"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from doublure.errors import SettingError, printable
 
 SCHEMES = ("postgresql", "postgres")
-_TLS = ("require", "verify-ca", "verify-full")
+TLS = ("require", "verify-ca", "verify-full")
+"""Modes in which nothing is sent in plain text; the last one is the default."""
 _PARAMETERS = frozenset(
     {"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname", "host"}
 )
@@ -74,21 +75,14 @@ class PostgresAddress:
             inside=unquote(parts.fragment) or inside or None,
             parameters=parameters,
         )
-        if not found.local and parameters.get("sslmode", _TLS[-1]) not in _TLS:
-            _refuse(name, "asks for a connection without TLS", f"give sslmode={_TLS[-1]}, or leave it out")
+        if not found.local and parameters.get("sslmode", TLS[-1]) not in TLS:
+            _refuse(name, "asks for a connection without TLS", f"give sslmode={TLS[-1]}, or leave it out")
         return found
 
     @property
     def local(self) -> bool:
-        """Whether the server is on this machine: a socket, or the loopback."""
-        if os.environ.get("PGHOSTADDR") or os.environ.get("PGSERVICE"):  # they would name another server
-            return False
-        if not self.host or self.host.startswith("/") or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        """Whether the server is on this machine."""
+        return on_this_machine(self.host)
 
     def __str__(self) -> str:
         """Return the address, as a run folder keeps it."""
@@ -115,12 +109,33 @@ class PostgresAddress:
         """Return the arguments of ``psycopg.connect``; the driver adds the password from its own places."""
         given: dict[str, Any] = {"connect_timeout": _PATIENCE, "application_name": "doublure", **self.parameters}
         if not self.local:
-            given.setdefault("sslmode", _TLS[-1])
-            roots = "sslrootcert" in given or "PGSSLROOTCERT" in os.environ or (Path.home() / _OWN_ROOTS).exists()
-            if given["sslmode"] == _TLS[-1] and not roots:
-                given["sslrootcert"] = "system"
+            given = with_tls(given)
         given |= {"dbname": self.database} | ({"host": self.host} if self.host else {})
         return given | {key: value for key in ("port", "user") if (value := getattr(self, key)) is not None}
+
+
+def on_this_machine(host: str) -> bool:
+    """Return whether a server is on this machine: a socket, or the loopback.
+
+    Args:
+        host: Its name; empty: what the environment names, or the local socket.
+    """
+    if os.environ.get("PGHOSTADDR") or os.environ.get("PGSERVICE"):  # they would name another server
+        return False
+    host = host or os.environ.get("PGHOST", "")
+    if not host or host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def with_tls(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a connection to another machine, whose name is checked if they do not say otherwise."""
+    found = {"sslmode": TLS[-1], **given}
+    roots = "sslrootcert" in given or "PGSSLROOTCERT" in os.environ or (Path.home() / _OWN_ROOTS).exists()
+    return found if roots or found["sslmode"] != TLS[-1] else {**found, "sslrootcert": "system"}
 
 
 def is_postgres(given: object) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from doublure.errors import SettingError, printable
+from doublure.support.postgres import TLS, on_this_machine
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII | re.IGNORECASE)
 _NAMES = {"postgres": "postgresql"}
@@ -26,7 +26,6 @@ _OPTIONS = (
     "application_name",
     "target_session_attrs",
 )
-_CHECKED = ("require", "verify-ca", "verify-full")
 _FIELD = "database"
 
 
@@ -53,12 +52,7 @@ class DatabaseAddress:
     @property
     def local(self) -> bool:
         """Whether nothing goes over a network: a file, a socket, or the loopback interface."""
-        if self.engine == "duckdb" or not self.host or self.host.startswith("/") or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.engine == "duckdb" or on_this_machine(self.host)
 
 
 def url_scheme(source: object) -> str | None:
@@ -115,7 +109,7 @@ def read_address(url: str) -> DatabaseAddress:
         user=unquote(parts.username or ""),
         options=options,
     )
-    if not found.local and options.get("sslmode", "verify-full") not in _CHECKED:
+    if not found.local and options.get("sslmode", TLS[-1]) not in TLS:
         remedy = "write sslmode=verify-full, or leave it out"
         raise SettingError("has a server elsewhere without TLS", field=_FIELD, remedy=remedy)
     return found

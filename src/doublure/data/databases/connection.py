@@ -14,6 +14,7 @@ from doublure.data.databases.address import DatabaseAddress
 from doublure.errors import DataError, MissingExtra
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import PostgresWords, SqlWords, StoredAs
+from doublure.support.postgres import with_tls
 
 R = TypeVar("R")
 
@@ -194,8 +195,7 @@ class PostgresDatabase(DatabaseSession):
         self._errors = psycopg.Error
         options: dict[str, Any] = dict(address.options)
         if not address.local:
-            options.setdefault("sslmode", "verify-full")
-            options.setdefault("sslrootcert", "system")
+            options = with_tls(options)
         given = {"host": address.host, "port": address.port, "user": address.user, "dbname": address.database}
         options |= {key: value for key, value in given.items() if value}
         self._connection = self.guarded(lambda: psycopg.connect(**options, autocommit=True))
