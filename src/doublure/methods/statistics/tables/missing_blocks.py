@@ -171,12 +171,17 @@ def clear_patterns(counts: Floats, noise: float, missing: MissingRows) -> tuple[
     """
     kept = np.flatnonzero(_clear(counts, noise))
     kept = kept if len(kept) else np.array([int(np.argmax(counts))])
-    shown = ((kept[:, None] >> np.arange(len(missing.rows))) & 1).astype(np.float64)
+    shown = pattern_bits(kept, len(missing.rows))
     sure = noise / math.sqrt(_SURE)
     sides = np.vstack([np.eye(len(kept)) / noise, shown.T / np.sqrt(missing.variance)[:, None],
                        np.ones((1, len(kept))) / sure])  # fmt: skip
     wanted = np.concatenate([counts[kept] / noise, missing.rows / np.sqrt(missing.variance), [missing.every / sure]])
     return kept, optimize.nnls(sides, wanted)[0]
+
+
+def pattern_bits(patterns: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return whether each of the first bits ``(m, count)`` of patterns ``(m,)`` is set."""
+    return np.asarray((patterns[:, None] >> np.arange(count)) & 1)
 
 
 def _without(counts: Floats, bit: int) -> Floats:
@@ -190,10 +195,10 @@ def _unexplained(counts: Floats, noise: float, missing: MissingRows) -> float:
 
     These are the columns of rows beyond those in clear patterns, and those of each block's missing rows.
     """
-    shown = (np.arange(counts.size)[:, None] >> np.arange(int(counts.size).bit_length() - 1)) & 1
-    clear = _clear(counts, noise)
-    spread = np.sqrt(missing.variance + shown.T @ clear * noise**2)
-    unseen = _EXPLAINED * missing.rows - shown.T @ (counts * clear) - _WITHIN_NOISE * spread
+    clear = np.flatnonzero(_clear(counts, noise))
+    shown = pattern_bits(clear, len(missing.rows))
+    spread = np.sqrt(missing.variance + shown.sum(0) * noise**2)
+    unseen = _EXPLAINED * missing.rows - counts[clear] @ shown - _WITHIN_NOISE * spread
     rows = _EXPLAINED * missing.every - float(counts[clear].sum())
     return float(missing.columns @ np.maximum(unseen, 0.0) + missing.columns.sum() * max(rows, 0.0))
 

@@ -23,6 +23,7 @@ from doublure.methods.statistics.tables.leaves import (
     join_rare,
     split_groups,
 )
+from doublure.methods.statistics.tables.missing_blocks import pattern_bits
 from doublure.methods.statistics.tables.posterior import ColumnPosterior, group_bounds
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
@@ -60,7 +61,7 @@ class MissingPatterns:
     @classmethod
     def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], kept: Ints, rows: Floats) -> MissingPatterns:
         """Keep patterns ``(kept,)`` with these rows; of those equally similar, others count as the one with most."""
-        shown = (np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1
+        shown = pattern_bits(np.arange(2 ** len(parts)), len(parts))
         bits = shown[kept]
         apart = (shown[:, None, :] != bits[None]).sum(2) - 0.5 * rows / max(float(rows.max()), 1.0)
         return cls(parts=parts, marks=marks, nearest=apart.argmin(1), bits=bits)
