@@ -166,7 +166,7 @@ def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
         return changed["records"].n_units if "records" in changed else replace(job, **changed)
 
     monkeypatch.setattr(fitting, "replace", units_of)
-    job = SimpleNamespace(records=records)
+    job = SimpleNamespace(records=records, progress=None)
     found = [fitting._staged(job, encoder, stage, (), []) for stage in list_stages(encoder.schema, anywhere=True)]
     assert found == [len(content), (many > 0).sum(), (many > 0).sum(), (many > 1).sum()]
     assert len(set(found)) == 3

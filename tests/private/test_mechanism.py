@@ -189,7 +189,7 @@ def test_steps_are_told_again_from_a_checkpoint_on():
 @pytest.mark.parametrize(
     "planted",
     [
-        ("skip", ("max(steps, self._taken[access])", "steps - 1")),
+        ("skip", ("max(steps, taken)", "steps - 1")),
         ("saved", ("self._taken[access]", "0")),
         ("release", ("if self.keeps(access):\n    return self._recalled(query, access, keep=keep)", "pass")),
     ],
