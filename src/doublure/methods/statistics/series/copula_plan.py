@@ -40,6 +40,9 @@ TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM = (
 
 WEIGHT = 1024
 """Denominator of the weights of the root and the levels, which are whole numbers."""
+COMMON_SHARE = 0.5
+"""Share of a series' squared length for the sum over all groups, beside that of its own group. Then the common part has
+at most √2 times the noise of one group, however many groups there are."""
 OWN_LEAVES = 64
 """Leaves of a group's own trees."""
 
@@ -52,8 +55,13 @@ _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
 matrices."""
 _LEVELS = 4
 _MOST_NOISE_OF_CHANNELS = 0.03
-_MOST_NOISE_OF_LEVELS = 0.03
-_MOST_NOISE_OF_GROUPS = 0.12
+_MOST_NOISE_OF_GROUPS = 0.03
+"""Noise of a share of series within a group, at which groups are worth it: tables of a group differ from the common
+ones by some 0.03, so that noisier ones would be noise for the most part."""
+_UNITS_A_VALUE = 10
+"""Series a level for each of a series' values, from which levels have covariances of their own: chance alone then moves
+one by some √(1/10) of itself, however little noise there is."""
+_HARDLY_AGREES = 0.12
 _MOST_NOISE_OF_EXACT = 0.012
 _MOST_NOISE_OF_CALM = 0.3
 _ROOT_WEIGHT = 0.3
@@ -95,7 +103,8 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         remedy = "list all attributes in grouped, or set level_groups=1"
         raise SettingError("hide what other attributes than grouped ones shift", field="level_groups", remedy=remedy)
     if levels is None:
-        enough = not shifting and noise * groups * len(schema.channels) <= _MOST_NOISE_OF_LEVELS
+        enough = not shifting and noise * groups * _LEVELS * len(schema.channels) <= _MOST_NOISE_OF_GROUPS
+        enough = enough and schema.public_units >= _UNITS_A_VALUE * groups * _LEVELS * parts
         levels = _LEVELS if enough and groups * _LEVELS * parts**2 <= _MOST_NUMBERS else 1
     own = settings.own_tables
     if own is None:
@@ -203,7 +212,7 @@ def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[
         return ()
     what = "channels and steps" if len(schema.channels) > 1 else "steps"
     values = len(schema.channels) * schema.length
-    if noise > _MOST_NOISE_OF_GROUPS:
+    if noise > _HARDLY_AGREES:
         said = f"expect little more than averages, and {what} that hardly agree"
     else:
         said = f"expect {what} that agree less than real ones do"
