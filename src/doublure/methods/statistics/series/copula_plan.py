@@ -103,7 +103,7 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         remedy = "list all attributes in grouped, or set level_groups=1"
         raise SettingError("hide what other attributes than grouped ones shift", field="level_groups", remedy=remedy)
     if levels is None:
-        enough = not shifting and noise * groups * _LEVELS * len(schema.channels) <= _MOST_NOISE_OF_GROUPS
+        enough = not shifting and noise * groups * _LEVELS <= _MOST_NOISE_OF_GROUPS
         enough = enough and schema.public_units >= _UNITS_A_VALUE * groups * _LEVELS * parts
         levels = _LEVELS if enough and groups * _LEVELS * parts**2 <= _MOST_NUMBERS else 1
     own = settings.own_tables
