@@ -16,7 +16,15 @@ from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
 from doublure.evaluate.inference import means_beside_real
-from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
+from doublure.evaluate.real_data import (
+    LIKE_DRAWN,
+    OWN,
+    hash_records,
+    keep_unlisted,
+    read_again,
+    read_both,
+    seen_before,
+)
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.classifiers import map_batches
@@ -136,6 +144,7 @@ def make_report(
     evaluated = EVALUATIONS[syn.schema.kind]
     with listen(progress, "report") as listener:
         listener.stage("read the real records")
+        real, holdout = read_again(real), read_again(holdout)
         train, aside = load_both(syn, real, holdout)
         kept = None if aside is None else aside.content
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
@@ -150,7 +159,10 @@ def make_report(
         asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples, "progress": listener}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         listener.stage("compare")
-        figures = evaluated.evaluate(syn.schema.flat, artificial, train.content, kept, **asked)
+        lists = evaluated.lenient(syn.schema)
+        fitted = keep_unlisted(lists, real, train.content)
+        others = None if holdout is None else keep_unlisted(lists, holdout, kept)
+        figures = evaluated.evaluate(syn.schema.flat, artificial, fitted, others, **asked)
         said = [] if syn.schema.row_note is None else [f"{syn.schema.row_note}.".capitalize()]
         said += _labeller_note(syn, train.content if kept is None else kept, holdout=kept is not None)
         if said:
