@@ -250,6 +250,14 @@ class Column(Frozen):
         """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
         return lambda _: self.fallback
 
+    def opened(self, texts: Sequence[str] | None = None) -> Column | None:
+        """Return a column that keeps values outside the list apart; None where cells need no list.
+
+        Args:
+            texts: The values, which join the list; if not given, cells are read by no list.
+        """
+        return None
+
     @property
     def level_numbers(self) -> tuple[int, ...]:
         """The public levels above its values, the coarsest first."""
