@@ -18,6 +18,7 @@ from doublure.networks.fixed_features import LabelFeatures
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.support.messages import Message
+from doublure.training import feature_view
 from doublure.training import private_classifier as labelling
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import train_labeller
@@ -194,7 +195,7 @@ def test_directions_of_which_there_is_little_are_lengthened_and_noise_is_not(dig
         seen.append(centred.mean(0).abs().max())
         return torch.tensor([16.0, 1.0, 0.0]), torch.eye(centred.shape[1])[:, :3]
 
-    monkeypatch.setattr(labelling, "_main_directions", found)
+    monkeypatch.setattr(feature_view, "_main_directions", found)
     job = digits.job()
     view = labelling._view(job, job.settings, Grey(), job.settings.image_noise, LabelFeatures(digits.SHAPE))
     assert view.directions.norm(dim=0).tolist() == pytest.approx([1.0, 2.0, 1000**0.25], rel=0.01)
@@ -238,7 +239,7 @@ def test_main_directions_are_those_of_the_covariance(rows):
     """Found among the rows where they are fewer than numbers, and the same."""
     content = torch.randn(rows, 20, generator=torch.Generator().manual_seed(1)) * torch.linspace(3, 0.5, 20)
     content -= content.mean(0)
-    values, directions = labelling._main_directions(content, 5)
+    values, directions = feature_view._main_directions(content, 5)
     expected, vectors = np.linalg.eigh(np.cov(content.double().T, ddof=0))
     assert values.numpy() == pytest.approx(expected[:-6:-1], rel=1e-4)
     assert np.abs(directions.T.double().numpy() @ vectors[:, :-6:-1]) == pytest.approx(np.eye(5), abs=1e-3)
@@ -246,7 +247,7 @@ def test_main_directions_are_those_of_the_covariance(rows):
 
 def test_images_that_do_not_differ_have_finite_directions():
     for rows in (3, 30):
-        values, directions = labelling._main_directions(torch.zeros(rows, 20), 5)
+        values, directions = feature_view._main_directions(torch.zeros(rows, 20), 5)
         assert values.eq(0).all()
         assert directions.isfinite().all()
 

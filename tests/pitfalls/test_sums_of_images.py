@@ -299,12 +299,12 @@ MUTANTS = {
     "the centre of private images": (
         labelling,
         "train_labeller",
-        (VIEW, f"{VIEW}; view = _View(features({ALL}).mean(dim=0), view.directions)"),
+        (VIEW, f"{VIEW}; view = FeatureView(features({ALL}).mean(dim=0), view.directions)"),
     ),
     "the directions of private images": (
         labelling,
         "train_labeller",
-        (VIEW, f"{VIEW}; view = _View(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
+        (VIEW, f"{VIEW}; view = FeatureView(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
     ),
     "divided by the exact number": (
         labelling,
