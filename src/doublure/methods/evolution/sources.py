@@ -245,7 +245,7 @@ def _read(place: str, schema: ImageSchema) -> npt.NDArray[np.uint8]:
     path, _, split = place.partition("#")
     source = open_images(f"{Path(path)}#{split}" if "#" in place else Path(path))
     rule = {"shape": list(schema.shape), "on_mismatch": "resize", "range": list(source.usual_range)}
-    public = Schema.from_plain({"doublure": 1, "kind": "images", "units": 1, "images": rule})
+    public = Schema.from_plain({"doublure": 1, "kind": "images", "units": 1, "misfit": "coerce", "images": rule})
     loaded: Any = source.load(public.resolve({}))
     found: npt.NDArray[np.uint8] = as_bytes(loaded.content.images)
     return found
