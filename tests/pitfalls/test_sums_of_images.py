@@ -44,7 +44,7 @@ TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}
 SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
 FEW = {
     "features": 32, "fit_steps": 3, "batch": 12, "latent": 3, "hidden": 8, "channels": [4], "labeller_steps": STEPS,
-    "labeller_clip": CLIP, "view_images": 100, "view_width": 10, "tries": 2,
+    "labeller_clip": CLIP, "view_images": 100, "view_width": 10, "tries": 2, "labels_compared": False,
 }  # fmt: skip
 
 CHECKERS = np.indices((SIDE, SIDE)).sum(0) % 2 * 255

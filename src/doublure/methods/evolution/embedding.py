@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from doublure.methods.evolution.settings import Features
-from doublure.networks.fixed_features import LabelFeatures
+from doublure.methods.evolution.settings import FLOOR, Features
 from doublure.networks.photograph_features import lite0
+from doublure.networks.scattering import Scattering
 from doublure.private.queries.nearest import LARGEST
 from doublure.training.feature_view import FeatureView
 
@@ -35,7 +35,26 @@ def extractor_of(name: Features, shape: tuple[int, int, int]) -> Callable[[Tenso
     Raises:
         SettingError: Its packages are not installed, or hold other weights.
     """
-    return LabelFeatures(shape) if name == "scattering" else lite0()[1]
+    return LogScattering(shape) if name == "scattering" else lite0()[1]
+
+
+class LogScattering(nn.Module):
+    """Images ``(B, C, H, W)`` in [-1, 1] to logarithms of first-order scattering ``(B, D)``.
+
+    In logarithms a brighter or stronger image differs by a constant (Bruna and Mallat 2013).
+
+    Args:
+        shape: ``(C, H, W)``; images with a side of more than 32 are averaged down by a whole factor first.
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.scattering = Scattering(shape, order=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the features."""
+        found: Tensor = self.scattering(images)
+        return (found.flatten(1) + FLOOR).log()
 
 
 class Embedding:

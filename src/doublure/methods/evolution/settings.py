@@ -18,7 +18,9 @@ from doublure.training.settings import MethodSettings
 
 Features = Literal["scattering", "efficientnet-lite0"]
 
-_SCATTERING = f"second-order scattering, Morlet wavelets of 2 scales and {ANGLES} angles, windows of {WINDOW} pixels"
+FLOOR = 0.05
+"""Added to scattering, whose logarithm is taken: what is weaker than a twentieth of full intensity counts as alike."""
+_SCATTERING = f"log({FLOOR} + first-order scattering): Morlet wavelets, 2 scales, {ANGLES} angles, windows of {WINDOW}"
 _EXTRACTORS: Mapping[Features, tuple[str, str]] = {
     "scattering": ("fixed wavelets without data", hashlib.sha256(_SCATTERING.encode()).hexdigest()),
     "efficientnet-lite0": ("trained on ImageNet", LITE0_SHA256),
