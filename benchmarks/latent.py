@@ -2,6 +2,7 @@
 
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
+    python benchmarks/latent.py run --task cifar10 --method evolution --epsilon 1 10
     python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
     python benchmarks/latent.py run --task mnist-odd-even --protocol paper --method dpmi dpmi-free --epsilon 1 10
     python benchmarks/latent.py time
@@ -11,8 +12,8 @@
 
 Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
 private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
-labels, without privacy), ``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped
-critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price. ``dpmi`` is the paper's
+labels, without privacy), ``latentgan``, ``evolution`` (the public images are its candidates), ``dpgan``, and ``xie``:
+the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price. ``dpmi`` is the paper's
 system as a whole (``DPMI``, with ``--protocol paper``): a WGAN-GP of public images, inversion from a random beginning
 without an encoder, a private WGAN-GP of latents made of half as many numbers and without labels, labels from the
 labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c).
@@ -153,6 +154,8 @@ def artificial(
         return records, labelled(options, task, records, seed, encoder)
     if method in THROUGH_LATENTS:
         name, chosen = "latentgan", through_settings(options, task, method)
+    if method == "evolution":
+        chosen = {"candidates": str(public_images(options, task)), "provenance": task.provenance} | chosen
     budget = {} if method == "gan" else {"epsilon": epsilon, "delta": DELTA}
     data, schema = (task.private, task.schema) if task.labelling is None else task.unlabelled()
     plan = db.plan(schema, method=name, **budget, **chosen)
@@ -275,6 +278,15 @@ def through_settings(options: argparse.Namespace, task: Task, method: str) -> di
     published = method in PUBLISHED
     folder = public_generator(options, task, DPMI_PUBLIC if published else [])
     return (DPMI if published else {}) | settings(options.set) | {"public": str(folder)}
+
+
+def public_images(options: argparse.Namespace, task: Task) -> Path:
+    """Return a file of the task's public images, without labels, written if it is not there yet."""
+    file = OUT / "public" / f"{options.task}.npz"
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, images=task.public["images"])
+    return file
 
 
 def public_generator(options: argparse.Namespace, task: Task, first: list[str]) -> Path:

@@ -227,7 +227,7 @@ def test_noise_alone_leaves_all_candidates_alike():
     shares = evolving.shares_of(noise, 10.5)
     assert np.ptp(shares) == 0
     some = evolving.shares_of(np.where(np.arange(4000) < 10, 500, 0) + noise, 10.0)
-    assert some[:10].sum() > 0.9
+    assert some[:10].sum() > 0.75
 
 
 def test_a_variation_moves_as_far_as_its_degree_says():

@@ -14,7 +14,6 @@ from doublure.methods.evolution.settings import EvolutionSettings
 from doublure.methods.evolution.sources import Candidates, CandidateSource, Draw, open_source
 from doublure.networks.evolved import KeptImages, to_bytes
 from doublure.networks.shares import with_shares
-from doublure.noisy_counts import project_to_simplex
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.nearest import Nearest
 from doublure.training.job import ProgressCounter
@@ -86,27 +85,25 @@ def evolve(job: Job[EvolutionSettings, Any], generator: nn.Module) -> nn.Module:
 
 
 def shares_of(votes: Floats, noise: float) -> Floats:
-    """Return the share of each candidate from its noisy votes.
+    """Return the share of each candidate: its votes beyond the average, of all votes beyond it.
 
-    Votes are drawn towards their mean as far as noise explains their differences (James and Stein 1961), and projected
-    onto the simplex. Votes that are noise alone leave all candidates alike.
+    Votes that differ by no more than their noise leave all candidates alike.
 
     Args:
-        votes: ``(C,)``.
+        votes: ``(C,)``, with noise.
         noise: Standard deviation of the noise in each.
 
     Example:
-        >>> shares_of(np.array([100.0, 4.0, -4.0, 0.0]), 5.0).round(2).tolist()
-        [1.0, 0.0, 0.0, 0.0]
+        >>> shares_of(np.array([100.0, 40.0, -4.0, 0.0]), 5.0).round(2).tolist()
+        [0.91, 0.09, 0.0, 0.0]
         >>> shares_of(np.array([3.0, 1.0, -2.0, 2.0]), 5.0).tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    mean, count = votes.mean(), len(votes)
-    apart = np.square(votes - mean).sum() / max(1, count - 1)
-    if mean <= 0 or apart <= noise**2:
-        return np.full(count, 1 / count)
-    kept = mean + (votes - mean) * (1 - noise**2 / apart)
-    return project_to_simplex(kept / (mean * count))
+    if votes.var(ddof=1) <= noise**2:
+        return np.full(len(votes), 1 / len(votes))
+    beyond = np.maximum(votes - votes.mean(), 0)
+    shares: Floats = beyond / beyond.sum()
+    return shares
 
 
 def _draw(job: Job[EvolutionSettings, Any], number: int, label: str | None) -> Draw:
