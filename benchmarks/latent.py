@@ -13,7 +13,8 @@
 Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
 private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
 labels, without privacy), ``latentgan``, ``evolution`` (the public images are its candidates), ``dpgan``, and ``xie``:
-the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price. ``dpmi`` is the paper's
+the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp, lots of 64) with what its code leaves out,
+clipped gradients and a price. ``dpmi`` is the paper's
 system as a whole (``DPMI``, with ``--protocol paper``): a WGAN-GP of public images, inversion from a random beginning
 without an encoder, a private WGAN-GP of latents made of half as many numbers and without labels, labels from the
 labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c).

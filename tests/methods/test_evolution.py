@@ -226,6 +226,7 @@ def test_noise_alone_leaves_all_candidates_alike():
     noise = np.random.default_rng(0).normal(0, 10, 4000)
     shares = evolving.shares_of(noise, 10.5)
     assert np.ptp(shares) == 0
+    assert np.ptp(evolving.shares_of(np.array([5.0, -4.0, 3.0, 9.0]), 5.0)) == 0  # none passes two deviations
     some = evolving.shares_of(np.where(np.arange(4000) < 10, 500, 0) + noise, 10.0)
     assert some[:10].sum() > 0.75
 

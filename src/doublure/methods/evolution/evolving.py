@@ -10,7 +10,7 @@ from torch import Tensor
 
 from doublure.encode.image import of_images
 from doublure.methods.evolution.embedding import ROWS, Embedding, extractor_of
-from doublure.methods.evolution.settings import EvolutionSettings
+from doublure.methods.evolution.settings import DEVIATIONS, EvolutionSettings
 from doublure.methods.evolution.sources import Candidates, CandidateSource, Draw, open_source
 from doublure.networks.evolved import KeptImages, to_bytes
 from doublure.networks.shares import with_shares
@@ -85,9 +85,9 @@ def evolve(job: Job[EvolutionSettings, Any], generator: nn.Module) -> nn.Module:
 
 
 def shares_of(votes: Floats, noise: float) -> Floats:
-    """Return the share of each candidate: its votes beyond the average, of all votes beyond it.
+    """Return the share of each candidate, by its votes beyond the average, or beyond two deviations if that is more.
 
-    Votes that differ by no more than their noise leave all candidates alike.
+    Votes that differ by no more than their noise, or none that large, leave all candidates alike.
 
     Args:
         votes: ``(C,)``, with noise.
@@ -95,13 +95,13 @@ def shares_of(votes: Floats, noise: float) -> Floats:
 
     Example:
         >>> shares_of(np.array([100.0, 40.0, -4.0, 0.0]), 5.0).round(2).tolist()
-        [0.91, 0.09, 0.0, 0.0]
+        [0.92, 0.08, 0.0, 0.0]
         >>> shares_of(np.array([3.0, 1.0, -2.0, 2.0]), 5.0).tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    if votes.var(ddof=1) <= noise**2:
+    beyond = np.maximum(votes - max(votes.mean(), DEVIATIONS * noise), 0)
+    if not beyond.any() or votes.var(ddof=1) <= noise**2:
         return np.full(len(votes), 1 / len(votes))
-    beyond = np.maximum(votes - votes.mean(), 0)
     shares: Floats = beyond / beyond.sum()
     return shares
 

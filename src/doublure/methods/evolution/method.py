@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.guarantee import Guarantee, Kind
-from doublure.methods.evolution.settings import EvolutionSettings
+from doublure.methods.evolution.settings import DEVIATIONS, EvolutionSettings
 from doublure.methods.method import Method
 from doublure.methods.statistics.of_kind import counting, noise_of_all
 from doublure.networks.evolved import NOISE
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _PURPOSE = "count votes for candidates"
 _ROUNDS = 6
 _FEWEST, _MOST = 16, 1_000
-_DEVIATIONS = 2.0
 _KEPT, _KEPT_BYTES = 1_000, 2**28
 _LITE0_WORK = 4e8
 _BYTES = 4
@@ -79,7 +78,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         if settings.population is not None:
             return settings
         noise = noise_of_all(learned, epsilon=epsilon, delta=delta) * math.sqrt(settings.rounds or 1)
-        each = schema.public_units / max(1, classes_of(schema)) / (_DEVIATIONS * noise)
+        each = schema.public_units / max(1, classes_of(schema)) / (DEVIATIONS * noise)
         return settings.model_copy(update={"population": max(_FEWEST, min(_MOST, round(each)))})
 
     @override

@@ -16,6 +16,9 @@ from doublure.networks.sizes import ANGLES, WINDOW
 from doublure.public.facts import Provenance
 from doublure.training.settings import MethodSettings
 
+DEVIATIONS = 2.0
+"""Deviations of noise from which a vote is taken for one: noise alone passes them once in 44 times."""
+
 Features = Literal["scattering", "efficientnet-lite0"]
 
 FLOOR = 0.05
