@@ -58,7 +58,7 @@ PARTS = {
         "axes_to_message",
         "whole",
     },
-    "queries.nearest": {"LARGEST", "Nearest"},
+    "queries.nearest": {"LARGEST", "NearestCandidate"},
     "queries.counts": {"Axis", "Countable", "Counts", "Table"},
     "queries.facts": {"Fact", "FactRecords"},
     "queries.dependence": {"Dependence"},

@@ -18,7 +18,7 @@ from doublure.data.images import open_images
 from doublure.encode.choice import encoder_for
 from doublure.errors import SettingError
 from doublure.methods.evolution import evolving
-from doublure.methods.evolution.embedding import Embedding
+from doublure.methods.evolution.embedding import ImageEmbedding
 from doublure.methods.evolution.method import METHOD
 from doublure.private.queries.counts import Counts
 from doublure.schema import Schema
@@ -115,7 +115,7 @@ MUTANTS = {
         ("degree = 1 - number / len(job.accesses)", "degree = 1 - number / (3 + job.records.n_units)"),
     ),
     "features that depend on the batch": (
-        Embedding, "__call__",
+        ImageEmbedding, "__call__",
         ("(self._view(self._extract(images)) * LARGEST).round()",
          "(self._view(self._extract(images)) * LARGEST * (1 + images.mean() * 4)).round()"),
     ),
@@ -143,9 +143,9 @@ def test_a_round_beyond_the_plan_is_refused(planned):
 
 def encoded_voters():
     """Return two candidates and five records that vote for one of them."""
-    from doublure.private.queries.nearest import Nearest
+    from doublure.private.queries.nearest import NearestCandidate
     from doublure.private.records import PrivateRecords
 
-    axis = Nearest(features=np.array([[0, 9], [9, 0]]), classes=np.zeros(2, np.int64), kinds=0)
+    axis = NearestCandidate(features=np.array([[0, 9], [9, 0]]), classes=np.zeros(2, np.int64), kinds=0)
     held = np.array([[1, 8], [8, 1], [9, 9], [0, 0], [3, 5]], dtype=np.float16)
     return SimpleNamespace(axis=axis, records=PrivateRecords(held, np.arange(5), 5, lambda rows: (rows, None)))

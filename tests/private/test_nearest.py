@@ -7,7 +7,7 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.nearest import LARGEST, Nearest
+from doublure.private.queries.nearest import LARGEST, NearestCandidate
 from doublure.private.records import PrivateRecords
 
 WIDTH, KINDS = 7, 3
@@ -17,7 +17,7 @@ CLASSES = np.repeat(np.arange(KINDS), 4)
 
 
 def axis(**changes):
-    return Nearest(**{"features": CANDIDATES, "classes": CLASSES, "kinds": KINDS} | changes)
+    return NearestCandidate(**{"features": CANDIDATES, "classes": CLASSES, "kinds": KINDS} | changes)
 
 
 def records(count):

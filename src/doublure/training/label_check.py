@@ -125,15 +125,15 @@ def _trained(
     labels = torch.arange(count) % classes
     parts = []
     with torch.no_grad():
-        for own in labels.split(_ROWS):
+        for own in torch.split(labels, _ROWS):
             noise = torch.randn(len(own), noise_width, generator=source)
             parts.append(made(noise.to(job.device), torch.eye(classes)[own].to(job.device)).cpu())
     images = torch.cat(parts)
     adam = torch.optim.Adam(classifier.parameters(), lr=_RATE)
     for _ in range(_EPOCHS):
         job.check_stop()
-        for rows in torch.randperm(count, generator=source).split(_BATCH):
+        for rows in torch.split(torch.randperm(count, generator=source), _BATCH):
             adam.zero_grad()
-            functional.cross_entropy(classifier(images[rows]), labels[rows]).backward()
+            functional.cross_entropy(classifier(images[rows]), labels[rows]).backward()  # type: ignore[no-untyped-call]
             adam.step()
     return classifier.eval().requires_grad_(False).to(job.device)

@@ -29,7 +29,7 @@ ROWS = 100
 """Images that are embedded at a time."""
 
 
-def extractor_of(name: Features, shape: tuple[int, int, int]) -> Callable[[Tensor], Tensor]:
+def load_extractor(name: Features, shape: tuple[int, int, int]) -> Callable[[Tensor], Tensor]:
     """Return the extractor of this name: images ``(B, C, H, W)`` in [-1, 1] to features ``(B, D)``.
 
     Raises:
@@ -57,7 +57,7 @@ class LogScattering(nn.Module):
         return (found.flatten(1) + FLOOR).log()
 
 
-class Embedding:
+class ImageEmbedding:
     """Images to whole numbers ``(B, k)``, on a sphere.
 
     Args:
@@ -70,7 +70,7 @@ class Embedding:
     @torch.no_grad()
     def __init__(self, extract: Callable[[Tensor], Tensor], images: Tensor) -> None:
         self._extract = extract
-        found = torch.cat([extract(part) for part in images.split(ROWS)])
+        found = torch.cat([extract(part) for part in torch.split(images, ROWS)])
         self._view = FeatureView.of(found, WIDTH)
 
     @property

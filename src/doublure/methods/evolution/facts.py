@@ -105,7 +105,7 @@ def named(given: object) -> object:
     return f"{module}:{name}"
 
 
-def function_of(name: str) -> Propose:
+def import_function(name: str) -> Propose:
     """Return the function of this name.
 
     Raises:
@@ -123,7 +123,7 @@ def function_of(name: str) -> Propose:
 
 
 def _source_sha256(name: str) -> str:
-    function = function_of(name)
+    function = import_function(name)
     try:
         file = inspect.getsourcefile(inspect.unwrap(function))
         if file is not None and Path(file).is_file():

@@ -21,7 +21,7 @@ from doublure.access import Access
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.evolution.settings import DEVIATIONS, EvolutionSettings
 from doublure.methods.method import Method
-from doublure.methods.statistics.of_kind import counting, noise_of_all
+from doublure.methods.statistics.of_kind import counting, overall_noise
 from doublure.networks.evolved import NOISE
 from doublure.networks.sizes import scattering_work
 from doublure.schema import Schema
@@ -77,7 +77,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         """Decide how many candidates there are: on average each has votes of two deviations of a round's noise."""
         if settings.population is not None:
             return settings
-        noise = noise_of_all(learned, epsilon=epsilon, delta=delta) * math.sqrt(settings.rounds or 1)
+        noise = overall_noise(learned, epsilon=epsilon, delta=delta) * math.sqrt(settings.rounds or 1)
         each = schema.public_units / max(1, classes_of(schema)) / (DEVIATIONS * noise)
         return settings.model_copy(update={"population": max(_FEWEST, min(_MOST, round(each)))})
 
@@ -150,13 +150,13 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         """
         import numpy as np
 
-        from doublure.methods.evolution.embedding import extractor_of
-        from doublure.methods.evolution.sources import Draw, open_source
+        from doublure.methods.evolution.embedding import load_extractor
+        from doublure.methods.evolution.sources import PublicDraw, open_source
 
         height, width, colours = ImageSchema.of(schema).shape
-        extractor_of(settings.features, (colours, height, width))
+        load_extractor(settings.features, (colours, height, width))
         source = open_source(settings, schema, 1, 0)
-        source.images(source.first(1, Draw(np.random.default_rng(0), None)))
+        source.images(source.first(1, PublicDraw(np.random.default_rng(0), None)))
 
     @override
     def rehearsed(self, settings: EvolutionSettings) -> EvolutionSettings:

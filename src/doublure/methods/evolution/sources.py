@@ -21,7 +21,7 @@ from doublure.data.images import open_images
 from doublure.data.images.records import as_bytes
 from doublure.encode.image import ImageEncoder
 from doublure.errors import SettingError
-from doublure.methods.evolution.facts import CandidateFacts, Propose, function_of
+from doublure.methods.evolution.facts import CandidateFacts, Propose, import_function
 from doublure.methods.evolution.settings import EvolutionSettings
 from doublure.networks.evolved import from_bytes
 from doublure.networks.sizes import WARP_WIDTH
@@ -47,7 +47,7 @@ _LIGHT = 0.3
 
 
 @dataclass(frozen=True)
-class Draw:
+class PublicDraw:
     """Public randomness of one round and label.
 
     Attributes:
@@ -63,11 +63,11 @@ class CandidateSource(ABC):
     """Candidates and their variations."""
 
     @abstractmethod
-    def first(self, count: int, draw: Draw) -> Candidates:
+    def first(self, count: int, draw: PublicDraw) -> Candidates:
         """Return the candidates of the first round."""
 
     @abstractmethod
-    def varied(self, chosen: Candidates, degree: float, draw: Draw) -> Candidates:
+    def varied(self, chosen: Candidates, degree: float, draw: PublicDraw) -> Candidates:
         """Return one variation of each of the chosen candidates.
 
         Args:
@@ -108,13 +108,13 @@ class PublicImages(CandidateSource):
         self._reach = 1
 
     @override
-    def first(self, count: int, draw: Draw) -> Candidates:
+    def first(self, count: int, draw: PublicDraw) -> Candidates:
         pool = len(self._images)
         places = np.concatenate([draw.rng.permutation(pool) for _ in range(-(-count // pool))])[:count]
         return np.column_stack([places, np.zeros((count, WARP_WIDTH + 3))])
 
     @override
-    def varied(self, chosen: Candidates, degree: float, draw: Draw) -> Candidates:
+    def varied(self, chosen: Candidates, degree: float, draw: PublicDraw) -> Candidates:
         found, count = chosen.copy(), len(chosen)
         found[:, 1 : WARP_WIDTH + 3] += degree * draw.rng.normal(size=(count, WARP_WIDTH + 2))
         if self._mirrored:
@@ -139,12 +139,12 @@ class PublicImages(CandidateSource):
 
     @override
     def learn(self, embed: Callable[[Tensor], Tensor], population: int) -> None:
-        parts = [embed(from_bytes(part)).float() for part in self._images.split(_CHUNK)]
+        parts = [embed(from_bytes(part)).float() for part in torch.split(self._images, _CHUNK)]
         self._seen = torch.nn.functional.normalize(torch.cat(parts), dim=1)
         self._reach = math.ceil(len(self._images) / population)
 
 
-class Generated(CandidateSource):
+class GeneratedCandidates(CandidateSource):
     """Latents of a public generator; a variation turns a latent towards a new one.
 
     Args:
@@ -157,11 +157,11 @@ class Generated(CandidateSource):
         self._width = width
 
     @override
-    def first(self, count: int, draw: Draw) -> Candidates:
+    def first(self, count: int, draw: PublicDraw) -> Candidates:
         return draw.rng.normal(size=(count, self._width))
 
     @override
-    def varied(self, chosen: Candidates, degree: float, draw: Draw) -> Candidates:
+    def varied(self, chosen: Candidates, degree: float, draw: PublicDraw) -> Candidates:
         turn = degree * math.pi / 4  # halfway to a latent that has nothing of the first
         return math.cos(turn) * chosen + math.sin(turn) * draw.rng.normal(size=chosen.shape)
 
@@ -172,7 +172,7 @@ class Generated(CandidateSource):
         return found.clamp(-1, 1)
 
 
-class Proposed(CandidateSource):
+class ProposedCandidates(CandidateSource):
     """Images that a Python function makes: candidates are the images themselves.
 
     Args:
@@ -186,18 +186,18 @@ class Proposed(CandidateSource):
         self._shape = shape
 
     @override
-    def first(self, count: int, draw: Draw) -> Candidates:
+    def first(self, count: int, draw: PublicDraw) -> Candidates:
         return self._asked(count, draw)
 
     @override
-    def varied(self, chosen: Candidates, degree: float, draw: Draw) -> Candidates:
+    def varied(self, chosen: Candidates, degree: float, draw: PublicDraw) -> Candidates:
         return self._asked(len(chosen), draw, parents=chosen, degree=degree)
 
     @override
     def images(self, candidates: Candidates) -> Tensor:
         return from_bytes(torch.from_numpy(candidates).permute(0, 3, 1, 2))
 
-    def _asked(self, count: int, draw: Draw, **how: Any) -> Candidates:
+    def _asked(self, count: int, draw: PublicDraw, **how: Any) -> Candidates:
         if not count:
             return np.empty((0, *self._shape), dtype=np.uint8)
         found = np.asarray(self._propose(draw.rng.integers(0, _SEEDS, count), label=draw.label, **how))
@@ -225,7 +225,7 @@ def open_source(settings: EvolutionSettings, schema: Schema, most: int, seed: in
         remedy = "give the plan's, or make the plan again"
         raise SettingError("are not those of the plan", field=_FIELD, remedy=remedy)
     if known.source == "function":
-        return Proposed(function_of(settings.candidates), asked.shape)
+        return ProposedCandidates(import_function(settings.candidates), asked.shape)
     if known.source == "generator":
         folder = PublicFolder(settings.candidates)
         facts = folder.facts
@@ -234,7 +234,7 @@ def open_source(settings: EvolutionSettings, schema: Schema, most: int, seed: in
         encoder = ImageEncoder(with_placeholder_answers(schema))
         generator = generator_of(networks, encoder, torch.Generator().manual_seed(0))
         generator.load_state_dict(folder.weights(facts).generator)
-        return Generated(generator.eval().requires_grad_(False), facts.latent)
+        return GeneratedCandidates(generator.eval().requires_grad_(False), facts.latent)
     images = _read(settings.candidates, asked)
     rows = np.sort(np.random.default_rng(seed).permutation(len(images))[:most])
     return PublicImages(torch.from_numpy(images[rows]).permute(0, 3, 1, 2), mirrored=asked.images.pictures == "scenes")

@@ -19,7 +19,7 @@ from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.method import Method
 from doublure.methods.statistics.images.method import ImageStatistics
-from doublure.methods.statistics.of_kind import StatisticsStrategy, noise_of_all
+from doublure.methods.statistics.of_kind import StatisticsStrategy, overall_noise
 from doublure.methods.statistics.relational.method import RelationalStatistics
 from doublure.methods.statistics.series.method import TimeSeriesStatistics
 from doublure.methods.statistics.settings import (
@@ -81,7 +81,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     def decide_noise(
         self, schema: Schema, settings: StatisticsSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> StatisticsSettings:
-        noise = partial(noise_of_all, learned, epsilon=epsilon, delta=delta)
+        noise = partial(overall_noise, learned, epsilon=epsilon, delta=delta)
         decided: StatisticsSettings = self.of_kind[schema.kind].decide_noise(schema, settings, noise)
         return decided
 

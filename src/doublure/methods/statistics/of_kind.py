@@ -129,7 +129,7 @@ def counting(
     )
 
 
-def noise_of_all(learned: tuple[Access, ...], *, epsilon: float, delta: float) -> float:
+def overall_noise(learned: tuple[Access, ...], *, epsilon: float, delta: float) -> float:
     """Return σ of all releases together, beside the accesses that buy facts; by a quick bound.
 
     Args:

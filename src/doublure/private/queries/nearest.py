@@ -34,7 +34,7 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Nearest:
+class NearestCandidate:
     """The candidates of all classes, each with its features.
 
     A compact record has the same features, then its class as a one-hot block.
