@@ -90,6 +90,8 @@ DPMI: dict[str, Any] = {
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     task = TASKS[options.task](options.tune)
+    if options.private is not None:
+        task, options.task = task.of_fewer(options.private), f"{options.task}, {options.private} images"
     if options.protocol != "paper" and set(options.method) & set(PUBLISHED):
         raise SystemExit("dpmi has labels of a labelling set: add --protocol paper")
     if options.protocol == "paper":
@@ -127,7 +129,7 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     if task.images:
         found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
         if not options.tune:
-            usual = task.labelling is None and not options.public_seed
+            usual = task.labelling is None and not options.public_seed and options.private is None
             usual = usual and not (method in ("gan", "latentgan", "dpgan") and options.set)
             latent_report.keep(options.task, method, epsilon, made, labels, usual=usual)
     if task.labelling is not None and method not in FREE:
@@ -361,6 +363,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=None, help="synthetic records; as many as private ones")
+    parser.add_argument("--private", type=int, default=None, help="private images, if not all")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
     parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")
