@@ -674,7 +674,7 @@ def _drafted_related(
             ids = [own for own, entry in own_rows.items() if entry.facts.get("type") == "id"]
             key = link.key or next((own for own in ids if own != link.foreign_key), None)
             facts = {} if key is None else {"key": key}
-            facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
+            facts |= {"parent": link.parent, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
         facts |= told.get(name, {})

@@ -16,13 +16,15 @@ _WORDS = ("id", "key", "nr", "no", "number", "code")
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """The link of a child table to the root.
+    """The link of a child table to its parent.
 
     Attributes:
-        foreign_key: The column that holds the root's key.
+        parent: The table that it hangs on.
+        foreign_key: The column that holds the parent's key.
         key: The column that tells its own rows apart, if its name says so.
     """
 
+    parent: str
     foreign_key: str
     key: str | None
 
@@ -69,7 +71,7 @@ def proposed(
 
     The root's key stands in every other table, by the same name, or as ``patient_id`` where the table ``patients`` has
     an ``id``. Of several such tables it is the one that its key is named for. A table whose own key is another column
-    is not it.
+    is not it. Where no key stands in all others, tables hang on one another level by level, each by its own key's name.
 
     Args:
         tables: Table -> its columns.
@@ -90,7 +92,7 @@ def proposed(
         return relations
     found = [each for name in tables if root in (None, name) for each in _rooted(name, tables)]
     if not found:
-        raise _apart(tables, root)
+        return _by_levels(tables, root)
     key = max(_named_for(each) for each in found)
     likely = [each for each in found if _named_for(each) == key]
     roots = list(dict.fromkeys(each.root for each in likely))
@@ -102,7 +104,7 @@ def proposed(
         raise OpenRoot(roots, likely[0].key)
     best = next(each for each in likely if each.root == roots[0])
     children = {
-        name: Link(foreign_key=link.foreign_key, key=_own_key(name, tables[name], link.foreign_key))
+        name: Link(parent=best.root, foreign_key=link.foreign_key, key=_own_key(name, tables[name], link.foreign_key))
         for name, link in best.children.items()
     }
     return Relations(root=best.root, key=best.key, children=children)
@@ -114,8 +116,53 @@ def _rooted(root: str, tables: Mapping[str, Sequence[str]]) -> list[Relations]:
     for key in tables[root]:
         links = {name: _leads(root, key, others) for name, others in tables.items() if name != root}
         if all(links.values()):
-            children = {name: Link(foreign_key=link or "", key=None) for name, link in links.items()}
+            children = {name: Link(parent=root, foreign_key=link or "", key=None) for name, link in links.items()}
             found.append(Relations(root=root, key=key, children=children))
+    return found
+
+
+def _by_levels(tables: Mapping[str, Sequence[str]], root: str | None) -> Relations:
+    """Return tables of several levels: each hangs on the lowest table whose own key it has.
+
+    Raises:
+        OpenRoot: Several tables hang on none.
+        SchemaError: A table does not hang on the root, at any level.
+    """
+    keys = {name: key for name, columns in tables.items() if (key := _own_key(name, columns, "")) is not None}
+    above = {
+        name: {
+            parent: foreign
+            for parent, key in keys.items()
+            if parent != name and (foreign := _leads(parent, key, [own for own in columns if own != keys.get(name)]))
+        }
+        for name, columns in tables.items()
+    }
+    tops = [name for name in keys if not above[name]] if root is None else [root]
+    led = {top: _levels(top, above) for top in tops}
+    whole = [top for top, levels in led.items() if len(levels) == len(tables)]
+    if not whole or whole[0] not in keys:
+        if root is None and len(tops) > 1 and max(map(len, led.values())) > 1:
+            raise OpenRoot([top for top in tops if len(led[top]) > 1], keys[tops[0]])
+        raise _apart(tables, root)
+    if len(whole) > 1:
+        raise OpenRoot(whole, keys[whole[0]])
+    levels = led[whole[0]]
+    links = {
+        name: Link(parent=parent, foreign_key=above[name][parent], key=keys.get(name))
+        for name in levels
+        if (parent := max((each for each in above[name] if each in levels), key=levels.__getitem__, default=None))
+        and name != whole[0]
+    }
+    return Relations(root=whole[0], key=keys[whole[0]], children=links)
+
+
+def _levels(root: str, above: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """Return how far below a root each table hangs that hangs on it: by the longest way."""
+    found, level = {root: 0}, 0
+    while level < len(above):
+        level += 1
+        lowest = {name for name, own in found.items() if own == level - 1}
+        found |= {name: level for name, parents in above.items() if name != root and lowest & {*parents}}
     return found
 
 
@@ -141,7 +188,7 @@ def _apart(tables: Mapping[str, Sequence[str]], root: str | None) -> SchemaError
         remedy = "give the root's key the same name in every table"
         return SchemaError("has no column that stands in all others", field=f"tables {names}", remedy=remedy)
     names = ", ".join(map(printable, left))
-    remedy = "one level of children is read: add that column to each of their rows, or leave them out of the folder"
+    remedy = "give each table the key of the one above it, by the same name, or leave them out of the folder"
     return SchemaError(f"have no column for {printable(f'{name}.{key}')}", field=f"tables {names}", remedy=remedy)
 
 
@@ -152,7 +199,8 @@ def _declared(tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[st
     if len(roots) != 1 or not isinstance(key := told.get(roots[0], {}).get("key"), str):
         return None
     links = {
-        name: Link(foreign_key=each.get("foreign_key") or key, key=each.get("key")) for name, each in children.items()
+        name: Link(parent=str(each.get("parent")), foreign_key=each.get("foreign_key") or key, key=each.get("key"))
+        for name, each in children.items()
     }
     return Relations(root=roots[0], key=key, children=links)
 
