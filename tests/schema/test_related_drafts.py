@@ -110,8 +110,30 @@ def test_two_tables_that_hang_on_none_are_asked_about() -> None:
         "customer": ["customer_id"],
         "employee": ["employee_id"],
     }
-    with pytest.raises(OpenRoot, match="root: may be customer, employee"):
+    with pytest.raises(OpenRoot, match="root: may be customer, employee: other tables hang on each"):
         proposed(shop)
+    found = proposed(shop, root="customer")
+    assert {name: link.parent for name, link in found.children.items()} == {"invoice": "customer", "line": "invoice"}
+    assert found.others == {"employee": "employee_id"}
+
+
+def test_tables_that_others_refer_to_are_proposed_as_public() -> None:
+    shop = {
+        "Customer": ["CustomerId", "country"],
+        "Invoice": ["InvoiceId", "CustomerId", "Total"],
+        "InvoiceLine": ["InvoiceLineId", "InvoiceId", "TrackId", "Quantity"],
+        "Track": ["TrackId", "Name", "GenreId"],
+        "Genre": ["GenreId", "Name"],
+        "Playlist": ["PlaylistId", "Name"],
+        "PlaylistTrack": ["PlaylistId", "TrackId"],
+    }
+    made = drafted({name: pd.DataFrame(columns=columns) for name, columns in shop.items()}, root="Customer")
+    assert [*RelationalSchema.of(made.schema).tables] == ["Customer", "Invoice", "InvoiceLine"]
+    text = made.to_yaml()
+    assert "# public: {Track: {file: Track.csv, key: TrackId}}" in text
+    assert "# public: {Genre: {file: Genre.csv, key: GenreId}}" in text
+    assert "# PlaylistTrack hangs on no other table, and is left out" in text
+    assert Schema.parse(text.replace("undeclared", "9", 1)).kind == "relational"
 
 
 def test_a_root_is_kept_when_facts_are_asked_for() -> None:

@@ -196,6 +196,7 @@ class Draft:
         beside: Whether the file lies beside the codebook, so that it can name the same files.
         left_out: What its file says of columns that are not in it.
         again: What its owner said of the tables, to draft it again with.
+        others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
     """
 
     schema: Schema
@@ -209,6 +210,7 @@ class Draft:
     beside: bool = False
     left_out: str = ""
     again: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -710,7 +712,22 @@ def _drafted_related(
         proposals=proposals,
         suggested=suggested,
         again={"root": found.root},
+        others=found.others,
     )
+
+
+def _left_out(others: Mapping[str, str]) -> str:
+    """Return what is to be said of tables that do not hang on the root."""
+    lines = []
+    for name, key in others.items():
+        shown = yaml_text.inline(name)
+        lines.append(
+            f"# public: {{{shown}: {{file: {shown}.csv, key: {yaml_text.inline(key)}}}}}  # if it is public, "
+            "beside the schema; a column with its keys is then named in references of its table"
+            if key
+            else f"# {shown} hangs on no other table, and is left out"
+        )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _related(made: Draft) -> str:
@@ -730,7 +747,7 @@ def _related(made: Draft) -> str:
         if (proposal := made.proposals.get(name)) is not None:
             lines.append(f"{_OF_A_COLUMN}# {proposed_line(name.split('.', 1)[1], proposal)}")
     told = "" if rules is None else "\n" + yaml_text.dump({"constraints": rules})
-    return _form_of(made) + _RELATED + "\n".join(lines) + "\n" + told
+    return _form_of(made) + _RELATED + _left_out(made.others) + "\n".join(lines) + "\n" + told
 
 
 _ALONE: ByKind[dict[str, Any]] = ByKind(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -36,12 +36,14 @@ class Relations:
     Attributes:
         root: The table.
         key: Its key.
-        children: Each other table's link.
+        children: The link of each table that hangs on it.
+        others: What the tables may be that do not: public ones with their key, which others refer to, or "".
     """
 
     root: str
     key: str
     children: Mapping[str, Link]
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 class OpenRoot(SchemaError):
@@ -49,13 +51,15 @@ class OpenRoot(SchemaError):
 
     Args:
         tables: Those that may be it.
-        key: The column that stands in all of them.
+        key: The column that stands in all of them; "" where tables hang on one another level by level.
     """
 
     def __init__(self, tables: Sequence[str], key: str) -> None:
         names = ", ".join(map(printable, tables))
         super().__init__(
-            f"may be {names}: {printable(key)} stands in each, and no name says whose key it is",
+            f"may be {names}: {printable(key)} stands in each, and no name says whose key it is"
+            if key
+            else f"may be {names}: other tables hang on each",
             field="root",
             remedy="name the table with one row for each unit: --root TABLE, or root= in Python",
         )
@@ -137,23 +141,31 @@ def _by_levels(tables: Mapping[str, Sequence[str]], root: str | None) -> Relatio
         }
         for name, columns in tables.items()
     }
-    tops = [name for name in keys if not above[name]] if root is None else [root]
-    led = {top: _levels(top, above) for top in tops}
-    whole = [top for top, levels in led.items() if len(levels) == len(tables)]
-    if not whole or whole[0] not in keys:
-        if root is None and len(tops) > 1 and max(map(len, led.values())) > 1:
-            raise OpenRoot([top for top in tops if len(led[top]) > 1], keys[tops[0]])
+    tops = [name for name in keys if root in (None, name) and (root or not above[name])]
+    led = {top: levels for top in tops if len(levels := _levels(top, above)) > 1}
+    if len(led) > 1:
+        raise OpenRoot([*led], "")
+    if not led or (root is None and len(*led.values()) < len(tables)):
         raise _apart(tables, root)
-    if len(whole) > 1:
-        raise OpenRoot(whole, keys[whole[0]])
-    levels = led[whole[0]]
+    ((top, levels),) = led.items()
     links = {
         name: Link(parent=parent, foreign_key=above[name][parent], key=keys.get(name))
         for name in levels
         if (parent := max((each for each in above[name] if each in levels), key=levels.__getitem__, default=None))
-        and name != whole[0]
+        and name != top
     }
-    return Relations(root=whole[0], key=keys[whole[0]], children=links)
+    return Relations(root=top, key=keys[top], children=links, others=_others(keys, above, levels))
+
+
+def _others(
+    keys: Mapping[str, str], above: Mapping[str, Mapping[str, str]], levels: Mapping[str, int]
+) -> dict[str, str]:
+    """Return the tables that do not hang on the root: each with its key if those that do lead to it."""
+    reached, seen = {*levels}, set[str]()
+    while reached - seen:
+        seen |= reached
+        reached |= {parent for name in seen for parent in above[name]}
+    return {name: keys[name] if name in seen else "" for name in above if name not in levels}
 
 
 def _levels(root: str, above: Mapping[str, Mapping[str, str]]) -> dict[str, int]:

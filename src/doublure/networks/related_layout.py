@@ -145,7 +145,7 @@ class ChildPlace:
     @property
     def head_width(self) -> int:
         """Numbers of the head."""
-        return self.head.stop - self.head.start
+        return int(self.head.stop - self.head.start)
 
     def row(self, number: int) -> slice:
         """Return the place of a row, counted from 0, behind the head."""
@@ -223,7 +223,7 @@ class UnitLayout:
     @property
     def head(self) -> int:
         """Numbers of a root row, with its numbers of rows of child tables."""
-        return self.children[0].head.stop
+        return int(self.children[0].head.stop)
 
     @property
     def root_part(self) -> slice:
@@ -233,7 +233,7 @@ class UnitLayout:
     @property
     def counted_width(self) -> int:
         """Numbers of a unit for counting."""
-        return max(child.same.stop for child in self.children)
+        return max(int(child.same.stop) for child in self.children)
 
     @property
     def drawn_width(self) -> int:

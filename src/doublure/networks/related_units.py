@@ -126,7 +126,8 @@ class RelatedGenerator(ArrayGenerator):
             return heads.values
         below = [self.layout.children[each].many for each in self.layout.hanging(path[0])]
         some = rng.permutation(np.flatnonzero((heads.values[:, below] > 0).any(1)))
-        return heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
+        found: Floats = heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
+        return found
 
     def _hung(self, heads: _Heads, number: int, rng: np.random.Generator) -> _Heads:
         """Return the rows of a child table that hang on rows of its parent."""

@@ -41,6 +41,7 @@ class RelatedTable(Frozen):
         max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
+        references: Column -> the public table whose keys it holds.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
         constraints: Rules that look at this table alone, by its own names.
     """
@@ -50,6 +51,7 @@ class RelatedTable(Frozen):
     foreign_key: _Name | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
+    references: Mapping[str, StrictStr] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
 

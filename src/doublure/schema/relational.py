@@ -18,6 +18,7 @@ from typing_extensions import override
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import Column, IntegerColumn
 from doublure.schema.fact_states import UNDECLARED, plain
+from doublure.schema.public_table import PublicTable, check_references, with_keys
 from doublure.schema.related_constraints import (
     JoinedRule,
     RelatedConstraint,
@@ -46,11 +47,17 @@ class RelationalSchema(TextForm, Schema):
 
     kind: Literal["relational"]
     tables: Mapping[str, RelatedTable]
+    public: Mapping[str, PublicTable] | None = None
     constraints: tuple[RelatedConstraint, ...] = ()
 
     one_record: ClassVar[bool] = True
     asked_by_cells: ClassVar[bool] = True
     _table_model: ClassVar[type[TableSchema]] = TableSchema
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_keys(cls, data: Any) -> Any:
+        return with_keys(data)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -64,6 +71,7 @@ class RelationalSchema(TextForm, Schema):
         for name, table in self.tables.items():
             check_table(name, table, self.tables)
         check_levels(self.tables)
+        check_references(self.tables, self.public or {})
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
         check_related(self.constraints, self.tables)
@@ -85,7 +93,14 @@ class RelationalSchema(TextForm, Schema):
                 f"{printable(f'{name}.{self.tables[name].key}')} names a row of one {self.unit.name} alone"
                 for name in inner
             ),
+            *(f"the table {printable(name)} is public, and copied as it is" for name in self.public or {}),
         )
+
+    @property
+    @override
+    def copied(self) -> Mapping[str, Column]:
+        public = self.public or {}
+        return {f"{name}.{own}": each for name, table in public.items() for own, each in table.described.items()}
 
     # -- tables --------------------------------------------------------------------------------------------------
 
@@ -145,6 +160,11 @@ class RelationalSchema(TextForm, Schema):
         table = self.table(name)
         left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
         return table.model_copy(update={"columns": left})
+
+    def public_schema(self, name: str) -> TableSchema:
+        """Return the schema of a public table's rows."""
+        columns = {} if self.public is None else self.public[name].described
+        return self.table(self.root).model_copy(update={"columns": columns, "constraints": ()})
 
     def counted(self, name: str) -> TableSchema:
         """Return the same with how many rows each row has of the tables that hang on it; the root's are apart."""
@@ -262,6 +282,8 @@ class RelationalSchema(TextForm, Schema):
             facts = table.model_dump(mode="json", exclude={"columns", "constraints"}, exclude_none=True)
             rules = {"constraints": [plain(each) for each in table.constraints]} if table.constraints else {}
             data["tables"][name] = facts | {"columns": columns} | rules
+        if not self.public:
+            data.pop("public", None)
         if self.constraints:
             data["constraints"] = [plain(each) for each in self.constraints]
         else:
@@ -272,6 +294,7 @@ class RelationalSchema(TextForm, Schema):
     def to_yaml(self) -> str:
         data = self.to_plain()
         tables, constraints = data.pop("tables"), data.pop("constraints", None)
+        public = data.pop("public", None)
         text = yaml_text.dump(data) + "tables:\n"
         for name, table in tables.items():
             columns = table.pop("columns")
@@ -281,6 +304,7 @@ class RelationalSchema(TextForm, Schema):
             text += "".join(
                 f"      {yaml_text.inline(own)}: {yaml_text.inline(column)}\n" for own, column in columns.items()
             )
+        text += "" if public is None else yaml_text.dump({"public": public})
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
     @classmethod

@@ -90,7 +90,7 @@ class RelatedSource:
         marks: Marks = np.zeros(0, dtype=np.uint64)
         for link in self.linked(described):
             frames[link.name] = link.frame.iloc[link.kept].reset_index(drop=True)
-            if link.owners is None:
+            if link.owners is None and link.keys is not None:
                 if len(link.kept) < at_least:
                     remedy = "give the tables that the schema describes"
                     raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)

@@ -137,7 +137,7 @@ class RelatedRows:
         """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
 
         Args:
-            before: Table -> how many rows were handed out already; none if left out.
+            before: Table -> how many rows were handed out already; if left out none, and public tables stand beside.
         """
         done = before or {}
         root = self.schema.root
@@ -162,6 +162,8 @@ class RelatedRows:
                 else:
                     columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
+        if before is None:
+            found |= {name: table.frame for name, table in (self.schema.public or {}).items()}
         return found
 
 
