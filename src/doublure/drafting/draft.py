@@ -172,6 +172,10 @@ _RELATED = """\
 # max_children: how many rows of a table one unit has at most; what more there are is left out. order: by what a unit's
 # rows follow one another; take it out if they do not.
 """
+_PUBLIC = """\
+# Tables that others lead to. Of those that are public put the file beside this one, and take these lines in; say in
+# references: {COLUMN: TABLE} of a table below which of its columns holds their keys, and make it a category.
+# public:"""
 _MOST, _ORDER = "    max_children:", "    order:"
 _NO_ORDER = "    # order: COLUMN  # if a unit's rows follow one another by a number or a date"
 _LABEL = """\
@@ -718,16 +722,18 @@ def _drafted_related(
 
 def _left_out(others: Mapping[str, str]) -> str:
     """Return what is to be said of tables that do not hang on the root."""
-    lines = []
-    for name, key in others.items():
-        shown = yaml_text.inline(name)
-        lines.append(
-            f"# public: {{{shown}: {{file: {shown}.csv, key: {yaml_text.inline(key)}}}}}  # if it is public, "
-            "beside the schema; a column with its keys is then named in references of its table"
-            if key
-            else f"# {shown} hangs on no other table, and is left out"
-        )
-    return "".join(f"{line}\n" for line in lines)
+    public = [
+        f"#   {shown}: {{file: {shown}.csv, key: {yaml_text.inline(key)}}}"
+        for name, key in others.items()
+        if key and (shown := yaml_text.inline(name))
+    ]
+    found = [_PUBLIC, *public] if public else []
+    found += [
+        f"# {yaml_text.inline(name)} hangs on no other table, and is left out."
+        for name, key in others.items()
+        if not key
+    ]
+    return "".join(f"{line}\n" for line in found)
 
 
 def _related(made: Draft) -> str:

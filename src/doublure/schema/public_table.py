@@ -115,7 +115,6 @@ def check_references(tables: Mapping[str, RelatedTable], public: Mapping[str, Pu
     Raises:
         ValueError: With a message for the schema's author.
     """
-    used = set[str]()
     for name, table in tables.items():
         if name in public:
             raise ValueError(f"{printable(name)} is private and public; keep one of the two")
@@ -129,8 +128,3 @@ def check_references(tables: Mapping[str, RelatedTable], public: Mapping[str, Pu
             known = {*public[named].keys}
             if any(label(value) not in known for value in column.domain):
                 raise ValueError(f"{shown} has values that are no keys of {printable(named)}; leave values out")
-            used.add(named)
-    if unused := [*public.keys() - used]:
-        raise ValueError(
-            f"{printable(unused[0])} is public, and no table refers to it; write references, or leave it out"
-        )
