@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
@@ -17,7 +18,10 @@ import doublure as db
 from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
+from doublure.encode.table_values import TableValues
 from doublure.private.partitions import SinglePartition
+from doublure.private.queries.axes import Intervals
+from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlFactPartitions, SqlPartitions
 from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import sql_words as sql
@@ -205,3 +209,61 @@ def test_learned_facts_and_units_with_several_records(engine, tmp_path, monkeypa
     assert shadow.facts == len(schema.questions) > 7
     assert shadow.tables > 20
     assert syn.schema.public_units > 50
+
+
+SIGNED = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 400
+columns:
+  debt: {type: integer, bounds: [-30000, 30000], missing: false}
+  far: {type: real, bounds: [-1000000, 1000000], precision: 2, missing: true}
+"""
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
+    """Codes of two bytes that begin below zero; intervals of single codes, close together, and of half the range."""
+    draw = np.random.default_rng(3)
+    rows = [(int(draw.integers(-30000, 30001)), round(float(draw.normal(0, 300)), 2)) for _ in range(400)]
+    made = "CREATE TABLE signed (debt INTEGER, far DOUBLE PRECISION)"
+    filled = f"INSERT INTO signed VALUES {', '.join(map(str, rows))}"
+    if engine == "duckdb":
+        import duckdb
+
+        url = f"duckdb:///{tmp_path / 's.db'}"
+        with duckdb.connect(tmp_path / "s.db") as connection:
+            connection.execute(made)
+            connection.execute(filled)
+    else:
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        url = server.url()
+        with server.connect() as connection:
+            connection.execute(made)
+            connection.execute(filled)
+    schema = db.Schema.parse(SIGNED)
+    encoder = TableValues(schema.resolve({}))
+    records = DatabaseRecords(url, NamedRelation(table="signed"))
+    records.check(schema)
+    records.read()
+    places = records.encoded(encoder, None).partitions()
+    codes = encoder.compact(pd.DataFrame(rows, columns=["debt", "far"]))
+    close = np.concatenate([[-1e8, -30000.0], np.arange(-500.0, 500.0, 3), [31000.0, 5e7]])
+    for part, domain in enumerate(encoder.domains):
+        every = np.arange(domain.first, domain.first + 5)
+        one = Intervals(part=part, starts=every.astype(float), cells=np.arange(5), size=5)
+        evens = np.linspace(domain.first, domain.last, 40).round()
+        even = Intervals(part=part, starts=evens, cells=np.arange(40), size=40)
+        near = Intervals(part=part, starts=close, cells=np.arange(len(close)) % 7, size=7)
+
+        asked = Counts(tables=[(axis,) for axis in (one, even, near)] + [(even, near)], max_records=1)
+        (answer,) = places.answers(asked, sample_rate=1.0)
+        wanted = [
+            np.bincount(np.ravel_multi_index([axis.of(codes) for axis in table], [axis.size for axis in table]),
+                        minlength=int(np.prod([axis.size for axis in table])))
+            for table in asked.tables
+        ]  # fmt: skip
+        assert np.array_equal(answer.total, np.concatenate(wanted))
+    records.close()

@@ -56,11 +56,13 @@ def checked(path, schema, table="people"):
     [
         (f"postgresql://me:{SECRET}@host/base", "password"),
         (f"postgresql://host/base?password={SECRET}", "password"),
-        (f"postgresql://me:{SECRET}@[host/base", "URL"),
+        (f"postgresql://me:{SECRET}@[host/base", "address"),
         ("postgresql://host", "database"),
         ("postgresql://host/base?sslmode=disable", "TLS"),
         ("postgresql://host/base?sslmode=prefer", "TLS"),
-        ("postgresql://host/base?options=-csearch_path", "option"),
+        ("postgresql://host/base?options=-csearch_path", "parameter"),
+        ("postgresql://host/base/people", "table"),
+        ("duckdb:///file.db?table=people", "table"),
         ("duckdb://file.db", "path"),
         ("duckdb:///file.db?access_mode=rw", "path"),
         ("bigquery://project/set", "never run"),
@@ -81,7 +83,6 @@ def test_an_address_is_refused(url, said):
         ("postgres:///base", True),
         ("postgresql://[::1]/base", True),
         ("postgresql://db.clinic.org/base?sslmode=require", False),
-        ("duckdb:////data/file.db", True),
     ],
 )
 def test_an_address_is_read(url, local):

@@ -147,6 +147,7 @@ class DatabaseRecords(RemoteSource):
         database.store(_CODES, statement)
         if self._materialised:
             database.run(f"DROP TABLE {CELLS}")
+        database.settle()
         domains = [(own.first, own.last + own.nullable) for own in encoder.domains]
         self._table = CodeTable(name=_CODES, domains=domains, most_records=self._most)
         self._fingerprint = self._checksum(len(domains))

@@ -10,13 +10,15 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import override
 
-from doublure.data.databases.address import DatabaseAddress
+from doublure.data.databases.address import DatabaseAddress, DuckAddress
 from doublure.errors import DataError, MissingExtra
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import PostgresWords, SqlWords, StoredAs
-from doublure.support.postgres import with_tls
+from doublure.support.postgres import PostgresAddress
 
 R = TypeVar("R")
+_WORK_MEMORY = "256MB"
+"""What PostgreSQL may hold of the cells of one statement: some 2^18 at a few hundred bytes, and as much again."""
 
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(
@@ -46,6 +48,14 @@ class DatabaseSession(ABC):
     @abstractmethod
     def begin(self) -> None:
         """Begin the transaction, whose snapshot all statements see.
+
+        Raises:
+            DataError: The database refuses.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Have statements from here on planned as counts over codes: small tables are joined, and sets are hashed.
 
         Raises:
             DataError: The database refuses.
@@ -141,7 +151,7 @@ class DuckDatabase(DatabaseSession):
     engine: ClassVar[str] = "duckdb"
     words: ClassVar[type[SqlWords]] = SqlWords
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DuckAddress) -> None:
         import duckdb
 
         self._errors = duckdb.Error
@@ -154,6 +164,11 @@ class DuckDatabase(DatabaseSession):
     @override
     def begin(self) -> None:
         self.run("BEGIN TRANSACTION")
+
+    @override
+    def settle(self) -> None:
+        # Else it hashes the records, and looks each row of the small table up.
+        self.run("SET disabled_optimizers = 'join_order,build_side_probe_side'")
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:
@@ -189,16 +204,11 @@ class PostgresDatabase(DatabaseSession):
     engine: ClassVar[str] = "postgresql"
     words: ClassVar[type[SqlWords]] = PostgresWords
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         import psycopg
 
         self._errors = psycopg.Error
-        options: dict[str, Any] = dict(address.options)
-        if not address.local:
-            options = with_tls(options)
-        given = {"host": address.host, "port": address.port, "user": address.user, "dbname": address.database}
-        options |= {key: value for key, value in given.items() if value}
-        self._connection = self.guarded(lambda: psycopg.connect(**options, autocommit=True))
+        self._connection = self.guarded(lambda: psycopg.connect(**address.arguments(), autocommit=True))
         self.run("SET standard_conforming_strings = on")  # else a backslash in a text would let it end elsewhere
 
     @override
@@ -207,6 +217,11 @@ class PostgresDatabase(DatabaseSession):
         self.run("SET LOCAL idle_in_transaction_session_timeout = 0")
         # A role may search pg_temp last; a table of the same name would be counted in place of this session's.
         self.run("SELECT set_config('search_path', 'pg_temp, ' || current_setting('search_path'), true)")
+
+    @override
+    def settle(self) -> None:
+        self.run(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")  # else each set of a statement sorts the records
+        self.run("SET LOCAL jit = off")  # it compiles for seconds what runs once
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:
