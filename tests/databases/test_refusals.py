@@ -297,3 +297,22 @@ def test_the_password_of_the_environment_is_used_and_written_nowhere(tmp_path, p
     card = json.loads((tmp_path / "bundle" / "card.json").read_text())
     assert any("table or view small" in limit for limit in card["limits"])
     assert os.environ["PGPASSWORD"]
+
+
+@pytest.mark.parametrize("name", ["'x.csv'", '"x.csv"', "frame"])
+def test_a_file_or_a_variable_is_no_table(name, tmp_path, monkeypatch):
+    """DuckDB takes a name that it does not know for a file's, or for a variable's of this process; a view may read."""
+    import duckdb
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"age": [20, 30], "job": ["cook", "nurse"]})
+    frame.to_csv("x.csv", index=False)
+    with duckdb.connect("f.db") as connection:
+        connection.execute("CREATE VIEW people AS SELECT * FROM 'x.csv'")
+    records = DatabaseRecords("duckdb:///f.db", choose_relation(None, f"SELECT * FROM {name}"))
+    error = refusal(lambda: records.check(db.Schema.parse(SMALL)), SettingError)
+    records.close()
+    assert "no table" in error.message
+    assert "view" in error.remedy
+    checked("f.db", db.Schema.parse(SMALL))

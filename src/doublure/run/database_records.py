@@ -19,6 +19,7 @@ from doublure.data.databases.address import is_database, read_address
 from doublure.data.databases.connection import DatabaseSession, connect
 from doublure.data.databases.reading import CELLS, CellsInSql, bounded, misfits, read_cells, send_lookups
 from doublure.data.databases.relation import SourceRelation, choose_relation, refuse_elsewhere
+from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.records import refuse_repeated
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
@@ -223,8 +224,18 @@ class DatabaseRecords(RemoteSource):
         return "DatabaseRecords(private)"
 
 
-def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, query: str | None) -> Any:
+def place_in_database(
+    data: Any, plan: Plan, engine: object, table: str | None, query: str | None, *, counted: bool
+) -> Any:
     """Return records in a database where data is the URL of one; else the data as it is.
+
+    Args:
+        data: The given data.
+        plan: The plan of the run.
+        engine: The place of records.
+        table: In a database, the table or view.
+        query: Or a query of rows.
+        counted: Whether the method only counts, so that records stay there; else they are streamed.
 
     Raises:
         SettingError: A table or a query is given with another kind of data, or neither with a database; or an engine
@@ -235,7 +246,10 @@ def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, 
         return data
     if engine != "local":
         raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")
-    return DatabaseRecords(data, choose_relation(table, query), at_least=plan.fewest_records)
+    relation = choose_relation(table, query)
+    if counted:
+        return DatabaseRecords(data, relation, at_least=plan.fewest_records)
+    return DatabaseStream(data, relation)
 
 
 def _all(names: list[str]) -> str:

@@ -53,6 +53,10 @@ class DatabaseSession(ABC):
             DataError: The database refuses.
         """
 
+    def holds(self, table: Any) -> bool:
+        """Return whether a name may be that of a table or view; an engine may take it for a file's otherwise."""
+        return True
+
     @abstractmethod
     def settle(self) -> None:
         """Have statements from here on planned as counts over codes: small tables are joined, and sets are hashed.
@@ -160,10 +164,16 @@ class DuckDatabase(DatabaseSession):
             raise DataError("there is no such file", field=path, remedy="give the path of a DuckDB database")
         self._connection = self.guarded(lambda: duckdb.connect(path, read_only=True))
         self.run("SET autoinstall_known_extensions = false")
+        self.run("SET python_enable_replacements = false")  # else a name may be that of a variable of this process
 
     @override
     def begin(self) -> None:
         self.run("BEGIN TRANSACTION")
+
+    @override
+    def holds(self, table: Any) -> bool:
+        named = self.run("SELECT table_name FROM information_schema.tables")
+        return table.name.lower() in {str(name).lower() for (name,) in named}
 
     @override
     def settle(self) -> None:
@@ -288,9 +298,19 @@ def connect(address: DatabaseAddress) -> DatabaseSession:
         DataError: There is no such file, or the server refuses.
         MissingExtra: Its driver is not installed.
     """
-    driver, engine = _ENGINES[address.engine]
-    for library in ("sqlglot", driver):
+    require_driver(address.engine)
+    engine: Any = _ENGINES[address.engine][1]
+    found: DatabaseSession = engine(address)
+    return found
+
+
+def require_driver(engine: str, *more: str) -> None:
+    """Refuse to go on without the libraries of an engine.
+
+    Raises:
+        MissingExtra: One is not installed.
+    """
+    for library in ("sqlglot", _ENGINES[engine][0], *more):
         if importlib.util.find_spec(library) is None:
             remedy = "pip install 'doublure[sql]'"
-            raise MissingExtra(f"needs {library}", field=f"{address.engine}://", remedy=remedy)
-    return engine(address)
+            raise MissingExtra(f"needs {library}", field=f"{engine}://", remedy=remedy)
