@@ -267,3 +267,89 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         ]  # fmt: skip
         assert np.array_equal(answer.total, np.concatenate(wanted))
     records.close()
+
+
+RULED = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 400
+misfit: coerce
+columns:
+  lon: {type: real, bounds: [-10, 10], precision: 3, missing: true}
+  lat: {type: real, bounds: [40, 60], missing: true}
+  born: {type: date, bounds: [1930-01-01, 2005-12-31], missing: true}
+  came: {type: date, bounds: [2000-01-01, 2020-12-31], missing: true}
+  went: {type: date, bounds: [2000-01-01, 2021-12-31], missing: false}
+  low: {type: real, bounds: [0, 10], precision: 1, missing: false}
+  high: {type: real, bounds: [0, 12.5], precision: 1, missing: true}
+  free: {type: real, bounds: [0, 1], missing: false}
+  above: {type: real, bounds: [0, 3], missing: ["-1", "-2"]}
+  stay: {type: integer, bounds: [0, 9000], missing: true}
+  code: {type: code, values: [A00, A01, B10, 'C.1.25', C.130], levels: [1, 3], unlisted: chapter, other: none,
+    missing: true}
+constraints:
+  - {point: [lon, lat], region: REGION}
+  - {at_most: [born, came, went]}
+  - {at_most: [low, high]}
+  - {at_most: [free, above]}
+  - {difference: {of: stay, from: came, to: went, unit: day}}
+  - {missing_together: [born, came]}
+"""
+CORNERS = "[[[-8, 42], [8, 42], [8, 58], [0, 45], [-8, 58]]]"
+FAKE = "  who: {type: fake, as: person_name}\n"
+
+UNLISTED = ["A00", "A01", "B10", "A99", "B-1", "C.1.29", "C.1.3", "C", "", "A", "A0", "b10", "Ä12"]
+
+
+def ruled_rows(rows):
+    draw = np.random.default_rng(11)
+
+    def day(first, last):
+        start = np.datetime64(first)
+        return str(start + int(draw.integers(0, (np.datetime64(last) - start).astype(int) + 1)))
+
+    def maybe(cell):
+        return None if draw.random() < 0.15 else cell
+
+    return [
+        (
+            maybe(round(float(draw.uniform(-11, 11)), 3)), maybe(float(draw.uniform(39, 61))),
+            maybe(day("1929-01-01", "2010-12-31")), maybe(day("1995-01-01", "2022-12-31")),
+            maybe(day("1999-01-01", "2022-12-31")), maybe(float(draw.normal(5, 4))), maybe(float(draw.normal(6, 4))),
+            maybe(float(draw.uniform(-0.1, 1.1))), maybe(float(draw.choice([-1, -2, draw.uniform(0, 3)]))),
+            maybe(int(draw.integers(-5, 9000))),
+            maybe(str(draw.choice(UNLISTED))),
+        )
+        for _ in range(rows)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("region", [CORNERS, ""])
+def test_points_gaps_and_codes(engine, region, tmp_path, monkeypatch, request):
+    """Two numbers that are one place; numbers that are measured from others; codes outside a list; made-up names."""
+    rows = ruled_rows(500)
+    kinds = "DOUBLE PRECISION,DOUBLE PRECISION,DATE,DATE,DATE,DOUBLE PRECISION,DOUBLE PRECISION,DOUBLE PRECISION,"
+    kinds = (kinds + "DOUBLE PRECISION,INTEGER,VARCHAR").split(",")
+    text = RULED.replace(", region: REGION", f", region: {region}" if region else "")
+    names = [*db.Schema.parse(text).columns]
+    made = f"CREATE TABLE ruled ({', '.join(map(' '.join, zip(names, kinds, strict=True)))}, who VARCHAR)"
+    values = ", ".join(f"({', '.join(map(worlds.literal, row))}, 'x')" for row in rows)
+    import duckdb
+
+    with duckdb.connect(tmp_path / "r.db") as connection:
+        connection.execute(made)
+        connection.execute(f"INSERT INTO ruled VALUES {values}")
+    url, table = f"duckdb:///{tmp_path / 'r.db'}", "ruled"
+    if engine == "postgresql":
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        url, table = server.url(), f"ruled{len(region)}"
+        with server.connect() as connection:
+            connection.execute(made.replace("ruled", table))
+            connection.execute(f"INSERT INTO {table} VALUES {values}")
+    schema = db.Schema.parse(text.replace("constraints:", f"{FAKE}constraints:"))
+    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "r.db", "ruled"), schema)
+    fit(url, schema, tmp_path, table=table)
+    assert shadow.tables > 20

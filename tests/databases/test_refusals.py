@@ -189,7 +189,7 @@ def test_tables_and_databases_belong_together(tmp_path):
         ("duckdb:///f.db", None, None, "local"), ("duckdb:///f.db", "people", "SELECT 1", "local"),
         ("duckdb:///f.db", "people", None, "dask"),
     ):  # fmt: skip
-        refusal(lambda given=(url, plan, engine, table, query): place_in_database(*given), SettingError)
+        refusal(lambda given=(url, plan, engine, table, query): place_in_database(*given, counted=True), SettingError)
 
 
 def test_what_is_not_there_is_refused(tmp_path):

@@ -79,8 +79,7 @@ class DatabaseRecords(RemoteSource):
         if schema.kind != "table":
             remedy = "plan a table, or export the data"
             raise SchemaError(f"is {schema.kind}, which is not counted in a database", field="kind", remedy=remedy)
-        same = schema.repeated  # equal: one column is counted, the others are no part of a record
-        rules = [rule for rule in schema.constraints if len({*rule.names} - {*same}) > 1]
+        rules = [rule for rule in schema.constraints if not rule.encoded]
         if rules:
             remedy = "leave it out, make a view that keeps it, or fit an export"
             raise SchemaError("is not checked in a database", field=f"constraints.{rules[0].word}", remedy=remedy)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.made_rows import MadeRows
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
-    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -249,6 +249,10 @@ class Column(Frozen):
     def stand_ins(self) -> Callable[[str], str | None]:
         """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
         return lambda _: self.fallback
+
+    def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
+        """Return the place that a text outside the list counts as by its group; None where none does."""
+        return None
 
     @property
     def level_numbers(self) -> tuple[int, ...]:

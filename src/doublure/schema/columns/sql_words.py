@@ -284,6 +284,10 @@ class SqlWords:
         """
         return None
 
+    def nearest(self, value: Expr) -> Expr:
+        """Return the nearest whole number in float64, of two the even one, by a function of the engine's own."""
+        return call("ROUND_EVEN", value, whole(0))
+
     def stripped(self, value: Expr) -> Expr:
         """Return a raw value as text without blanks around; with no collation by which two texts could be equal."""
         from sqlglot import exp
@@ -394,6 +398,10 @@ class PostgresWords(SqlWords):
         return exp.Bracket(this=exp.Paren(this=_array(cells)), expressions=[place + whole(1)], offset=1)
 
     @override
+    def nearest(self, value: Expr) -> Expr:
+        return call("ROUND", cast(value, "double"))
+
+    @override
     def number(self, cell: SqlCell) -> Expr:
         if cell.kind != "decimal":
             return super().number(cell)
@@ -441,6 +449,10 @@ class BigQueryWords(SqlWords):
 
     dialect: ClassVar[str] = "bigquery"
     bytewise: ClassVar[str | None] = None
+
+    @override
+    def nearest(self, value: Expr) -> Expr:
+        return rounded(value)
 
     @override
     def part(self, said: Expr, pattern: str) -> Expr:
