@@ -12,7 +12,7 @@ from doublure.encode.differences import Gap
 from doublure.encode.numeric import IntegerEncoding
 from doublure.encode.points import PointEncoding
 from doublure.schema.columns import sql_words as sql
-from doublure.schema.columns.number_sql import clipped, snapped_number
+from doublure.schema.columns.number_sql import clipped
 from doublure.schema.columns.sql_words import Expr, SqlLookup, SqlWords
 from doublure.schema.scalars import label as text_label
 
@@ -112,7 +112,7 @@ class _Numbers:
         number = exp.column(f"n{self._cells.places[name]}")
         if not column.may_be_missing:
             number = sql.call("COALESCE", number, sql.real(column.known_grid[0]))
-        return snapped_number(column, number, self._cells.words)
+        return column.snapped_in_sql(number, self._cells.words)
 
 
 def _side(number: Expr, begin: float, span: float, lowest: float, *, sides: float) -> Expr:

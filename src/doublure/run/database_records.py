@@ -79,10 +79,6 @@ class DatabaseRecords(RemoteSource):
         if schema.kind != "table":
             remedy = "plan a table, or export the data"
             raise SchemaError(f"is {schema.kind}, which is not counted in a database", field="kind", remedy=remedy)
-        rules = [rule for rule in schema.constraints if not rule.encoded]
-        if rules:
-            remedy = "leave it out, make a view that keeps it, or fit an export"
-            raise SchemaError("is not checked in a database", field=f"constraints.{rules[0].word}", remedy=remedy)
         self._schema = schema
         self._database = database = connect(self._address)
         source = self._relation.source(database)
@@ -195,6 +191,13 @@ class DatabaseRecords(RemoteSource):
         if gone:
             said = "has missing cells, and the schema says missing: false"
             raise DataError(said, field=_all(gone), remedy="fix either")
+        rules = zip(cells.rules, counts[1 + 2 * len(cells.places) :], strict=False)
+        for rule, broken in rules:
+            if broken:
+                remedy = "fix the rule or the data"
+                raise DataError(
+                    f"has records that break the rule {rule.word}", field=_all([*rule.names]), remedy=remedy
+                )
         if schema.unit.id is not None and counts[-2] < counts[0]:
             said = "has records that name no unit"
             raise DataError(said, field=schema.unit.id, remedy="give every record its unit's id")

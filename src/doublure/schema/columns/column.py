@@ -421,6 +421,10 @@ class Column(Frozen):
         """
         return reading
 
+    def snapped_in_sql(self, number: Expr, words: SqlWords) -> Expr:
+        """Return the nearest number that a cell can have, by the same steps as :meth:`snap`; NULL for NULL."""
+        return number
+
     def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return ``(N,)`` canonical or sampled cells in canonical form.
 

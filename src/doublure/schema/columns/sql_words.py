@@ -75,6 +75,18 @@ class SqlReading(NamedTuple):
     label: Expr | None = None
 
 
+class RuleCell(NamedTuple):
+    """A cell that a rule looks at.
+
+    Attributes:
+        number: The nearest number that a cell can have; NULL for a missing one.
+        state: The kind of missing cells that it is one of, where there are several.
+    """
+
+    number: Expr
+    state: Expr | None = None
+
+
 class SqlLookup(NamedTuple):
     """Public values that a statement joins, for more of them than an expression holds.
 
