@@ -42,8 +42,8 @@ class CodedUnits:
         return self.content.parents[child]
 
     def successive(self, child: str) -> Ints:
-        """Return the indices of the rows of a child table that are followed by another row of the unit."""
-        owner = self.owners(child)
+        """Return the indices of the rows of a child table that are followed by another row of their parent."""
+        owner = self.content.hang_on(child)
         return np.flatnonzero(owner[:-1] == owner[1:])
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.schema.allowed import Allowed
+from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.code_tree import CodeDomain, CodeList, numbered
 from doublure.schema.columns.column import MissingState
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.columns.listed import ListedColumn
-from doublure.schema.columns.sql_words import NotInSql, SqlCell, SqlReading, SqlWords
+from doublure.schema.columns.sql_words import Expr, NotInSql, SqlCell, SqlReading, SqlWords
 from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Positive, Value, label
 
@@ -86,9 +88,28 @@ class CodeColumn(ListedColumn):
         return stand_in
 
     @override
+    def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
+        """Return the place of the smallest group, which a text of a longer code begins with, or has above it."""
+        if self.unlisted is None:
+            return None
+        codes, stand_in = self._codes, self.stand_ins()
+        if self.parents is not None:
+            found = {text: group for text in self.parents if text not in codes.places and (group := stand_in(text))}
+            return words.look_up(said, {text: codes.places[group] for text, group in found.items()})
+        begun = []
+        for level in reversed(range(codes.tree.depth)):
+            groups = {above[level] for above in codes.above}
+            groups = {each for each in groups if each in codes.places and codes.tree.ends_at(each, level)}
+            for length, own in groupby(sorted(groups, key=lambda each: (len(each), each)), key=len):
+                places = {group: codes.places[group] for group in own}
+                begun.append(words.look_up(words.piece(said, 1, length), places))
+        return sql.call("COALESCE", *begun) if begun else None
+
+    @override
     def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
-        if self.unlisted is not None:
-            raise NotInSql("counts codes that are not listed by their group, which is not said in SQL; fit an export")
+        texts = isinstance(self.values, tuple) and any(isinstance(value, str) for value in self.values)
+        if self.unlisted is not None and not (texts and cell.kind == "text"):
+            raise NotInSql("counts unlisted codes by the begin of texts, and is of numbers; make a view that casts it")
         return super().in_sql(cell, words)
 
     @override
