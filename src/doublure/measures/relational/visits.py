@@ -1,4 +1,4 @@
-"""Figures of one table in which a unit has several rows: how many there are, and how one row follows from another."""
+"""One table in which a unit has several rows: their number, and how one follows another."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from doublure.measures.tables.quantiles import (
     QuantileShares,
     quantile_shares,
 )
-from doublure.measures.tables.relations import Relations, relations
+from doublure.measures.tables.relations import RelatedPairs, relations
 
 MOST_TRIPLES = 500
 """Most triples of columns compared; of more, a uniform sample."""
@@ -61,7 +61,7 @@ class Marginals(Result):
     furthest: tuple[FurthestColumns, ...]
     columns: tuple[QuantileShares, ...]
     triples: int
-    relations: Relations | None
+    relations: RelatedPairs | None
 
 
 def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Marginals:

@@ -1,4 +1,4 @@
-"""Relations between two columns: the pairs that clearly depend on one another in real rows, and what is left of them.
+"""Relations between columns: the pairs that clearly depend on one another in real rows, and their remains.
 
 A mean over all pairs drowns the few that hang together: most pairs of a table are independent, and their distances are
 chance. Only pairs count whose χ² passes that of independent columns, by its mean and variance under fixed margins and
@@ -51,7 +51,7 @@ class RelatedPair(Result):
         return is_lost(self.real, self.synthetic, self.holdout)
 
 
-class Relations(Result):
+class RelatedPairs(Result):
     """All pairs of columns that clearly depend on one another in real rows.
 
     Attributes:
@@ -77,7 +77,7 @@ def relations(
     codes: Mapping[str, Integers],
     sizes: Sequence[int],
     pairs: list[Pair],
-) -> Relations:
+) -> RelatedPairs:
     """Return the relations of real rows, and their errors in others; keep the resamples.
 
     Args:
@@ -93,7 +93,7 @@ def relations(
     clear = {role: [pair for pair in pairs if is_clear(own, pair, len(pairs))] for role, own in counts.items()}
     strong = sorted(clear.pop("train"), key=lambda pair: -known["train"][pair])
     if not strong:
-        return Relations(variation=None, association=None, pairs=(), found=0, lost=0)
+        return RelatedPairs(variation=None, association=None, pairs=(), found=0, lost=0)
     apart = {
         role: float(np.mean([pair_variation(counts["train"], counts[role], pair) for pair in strong])) for role in codes
     }
@@ -107,7 +107,7 @@ def relations(
         by_row = [*variation_influence(train, table, sizes, strong)]
         tables.resamples.add("related_pairs", role, apart[role], {"train": by_row[0], ROWS_OF[role]: by_row[1]})
     listed = tuple(_described(coder, tables, known, pair) for pair in strong[:MOST_LISTED])
-    return Relations(
+    return RelatedPairs(
         variation=tables.resamples.sure(
             distance_score(
                 "related_pairs",

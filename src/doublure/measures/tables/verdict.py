@@ -10,7 +10,7 @@ from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Subgroups
 from doublure.measures.tables.marginals import FurthestColumns, Marginals
 from doublure.measures.tables.overall import OverallScore
-from doublure.measures.tables.relations import Relations
+from doublure.measures.tables.relations import RelatedPairs
 from doublure.measures.tables.rules import StateRules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, round_figure
@@ -75,7 +75,7 @@ def verdict(
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
 
 
-def say_lost(found: Relations | None, what: str = "pairs of columns") -> list[str]:
+def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list[str]:
     """Return the strongest relations of real rows that are lost, or that there is none to lose, in a sentence.
 
     Args:

@@ -32,12 +32,12 @@ _OF_PERSONS: tuple[Subject, ...] = ("person_name", "first_name", "last_name", "e
 _FORM = re.compile(r"[^{}]*(\{first\}[^{}]*\{last\}|\{last\}[^{}]*\{first\})[^{}]*")
 
 
-def _sex_of(given: object) -> object:
+def _read_sex(given: object) -> object:
     """Read the name of a column as one whose values are known."""
     return {"by": given} if isinstance(given, str) else given
 
 
-class SexOf(Frozen):
+class SexColumn(Frozen):
     """The drawn column that tells a person's sex, so that names follow it.
 
     Attributes:
@@ -83,7 +83,7 @@ class FakeColumn(MadeColumn):
     pattern: PatternText | None = None
     who: StrictStr = ""
     per: Literal["unit", "row"] = "unit"
-    sex: Annotated[SexOf, BeforeValidator(_sex_of)] | None = Field(
+    sex: Annotated[SexColumn, BeforeValidator(_read_sex)] | None = Field(
         default=None, description="the column that tells the person's sex; first names and e-mails follow it"
     )
     form: StrictStr | None = Field(default=None, description="how a full name is written, such as {last}, {first}")
