@@ -159,7 +159,9 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         source.images(source.first(1, PublicDraw(np.random.default_rng(0), None)))
 
     @override
-    def rehearsed(self, settings: EvolutionSettings) -> EvolutionSettings:
+    def rehearsed(self, settings: EvolutionSettings) -> EvolutionSettings | None:
+        if settings.known.source == "function":
+            return None  # it may take long, and has drawn an image before (ready)
         return lower_settings(settings, rounds=2, population=4)
 
     @override
