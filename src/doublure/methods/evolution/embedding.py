@@ -75,7 +75,7 @@ class ImageEmbedding:
 
     @property
     def numbers(self) -> tuple[Tensor, Tensor]:
-        """What standardises the features."""
+        """Centre and directions that standardise the features."""
         return self._view.centre, self._view.directions
 
     @property

@@ -119,7 +119,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         if settings.known.shared_people:
             found.append("people of the public data may be among the private ones: the claim is about private records")
         if settings.known.provenance is None:
-            found.append("nobody has said whose the public images are: set provenance=FILE (docs/evolution.md)")
+            found.append("the origin of the public images is not stated: set provenance=FILE (docs/evolution.md)")
         return tuple(found)
 
     @override
