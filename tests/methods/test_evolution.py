@@ -18,6 +18,7 @@ from doublure.methods.evolution.facts import CandidateFacts
 from doublure.methods.evolution.sources import GeneratedCandidates, PublicDraw, PublicImages
 from doublure.methods.statistics.of_kind import overall_noise
 from doublure.planning import Plan
+from doublure.releasing.generator import publish
 from doublure.schema import Schema
 
 PRIVATE = """
@@ -46,6 +47,10 @@ def shades(seeds, parents=None, degree=1.0, label=None):
 
 def wrong(seeds, parents=None, degree=1.0, label=None):
     return np.zeros((len(seeds), 4, 4, 1), np.uint8)
+
+
+def broken(seeds, parents=None, degree=1.0, label=None):
+    raise KeyError("no such brush")
 '''
 
 
@@ -188,9 +193,10 @@ def test_a_function_sees_seeds_and_its_own_images_alone(module, tmp_path):
         db.fit(private(), plan, ledger=db.Ledger.open(tmp_path / "l"), out=tmp_path / "again", again=True)
 
 
-def test_a_function_of_other_images_is_refused_before_anything_is_charged(module, tmp_path):
-    with pytest.raises(SettingError, match="must return uint8 of 1x8x8x1"):
-        fitted(planned("greys_of_mine:wrong"), tmp_path)
+@pytest.mark.parametrize(("name", "said"), [("wrong", "must return uint8 of 1x8x8x1"), ("broken", "KeyError")])
+def test_a_function_that_makes_no_such_images_is_refused_before_anything_is_charged(module, tmp_path, name, said):
+    with pytest.raises(SettingError, match=said):
+        fitted(planned(f"greys_of_mine:{name}"), tmp_path)
     assert db.Ledger.open(tmp_path / "l").remaining.epsilon == 100.0
 
 
@@ -204,6 +210,8 @@ def test_load_release_and_verify_import_no_function(module, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.strip().endswith("(3, 8, 8, 1) False"), done.stderr
     card = json.loads((tmp_path / "bundle/card.json").read_text())
+    publish(db.load(tmp_path / "run"), tmp_path / "gen")
+    assert db.load(tmp_path / "gen").sample(3, seed=1).images.shape == (3, 8, 8, 1)
     assert any("greys_of_mine:shades, SHA-256" in source for source in card["public_sources"])
     assert any("extractor scattering" in source for source in card["public_sources"])
 

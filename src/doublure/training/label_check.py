@@ -1,4 +1,4 @@
-"""A priced answer to whether a labeller is worth asking: which labels teach a classifier more about private images?
+"""A priced answer to whether a labeller's labels teach more about private images.
 
 Two small classifiers are trained on generated images: one on images that the labeller has labelled, one on images with
 the labels that they were drawn for. That costs no budget. Then private images are counted that only the first

@@ -74,6 +74,11 @@ class ImageEmbedding:
         self._view = FeatureView.of(found, WIDTH)
 
     @property
+    def numbers(self) -> tuple[Tensor, Tensor]:
+        """Centre and directions that standardise the features."""
+        return self._view.centre, self._view.directions
+
+    @property
     def width(self) -> int:
         """Number of features, k."""
         return self._view.directions.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,8 @@ def evolve(job: Job[EvolutionSettings, Any], generator: nn.Module) -> nn.Module:
     embedding = ImageEmbedding(load_extractor(settings.features, encoder.body_shape), _images(source, together))
     source.learn(embedding, count)
     job.progress.stage("look at the private images", job.units)
-    voters = embedding.of(job.records, ProgressCounter(job, ROWS))
+    job.agree(embedding.numbers)
+    voters: Any = job.seen(partial(embedding.of, progress=ProgressCounter(job, ROWS))).everyone
     job.progress.stage("ask for votes", len(job.accesses))
     votes = np.zeros((len(labels), count))
     totals = np.zeros(len(labels))

@@ -31,7 +31,7 @@ class CandidateFacts(Frozen):
         source: Public images, a public generator (``doublure public fit``), or a Python function.
         name: The file's or folder's name without its path, or ``module:function``.
         sha256: Hash of the images' files, of the generator's weights, or of the function's source file.
-        provenance: The origin of its data; None if nobody has said it.
+        provenance: The origin of its data; None if it is not stated.
     """
 
     source: Literal["images", "generator", "function"]
@@ -71,7 +71,7 @@ class CandidateFacts(Frozen):
     @property
     def line(self) -> str:
         """One line for a card: kind, name, hash and provenance."""
-        said = "nobody has said whose" if self.provenance is None else f"from {self.provenance.line}"
+        said = "of unstated origin" if self.provenance is None else f"from {self.provenance.line}"
         return f"Public candidates, {self.source} {self.name}, SHA-256 {self.sha256}, {said}"
 
     @property
@@ -97,7 +97,7 @@ def named(given: object) -> object:
     Raises:
         ValueError: It is a function that no module names.
     """
-    if not callable(given) or isinstance(given, type):
+    if not callable(given) or inspect.isclass(given):
         return as_text(given)
     module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
     if not module or not name or "<" in name:

@@ -119,7 +119,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         if settings.known.shared_people:
             found.append("people of the public data may be among the private ones: the claim is about private records")
         if settings.known.provenance is None:
-            found.append("nobody has said whose the public images are: set provenance=FILE (docs/evolution.md)")
+            found.append("the origin of the public images is not stated: set provenance=FILE (docs/evolution.md)")
         return tuple(found)
 
     @override
@@ -159,7 +159,9 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         source.images(source.first(1, PublicDraw(np.random.default_rng(0), None)))
 
     @override
-    def rehearsed(self, settings: EvolutionSettings) -> EvolutionSettings:
+    def rehearsed(self, settings: EvolutionSettings) -> EvolutionSettings | None:
+        if settings.known.source == "function":
+            return None  # it may take long, and has drawn an image before (ready)
         return lower_settings(settings, rounds=2, population=4)
 
     @override

@@ -43,7 +43,7 @@ class EvolutionSettings(MethodSettings):
 
     Attributes:
         candidates: Public images (a folder or file), the folder of a public generator, or ``module:function``.
-        provenance: Whose images those are: a YAML file, or its keys. A public generator has its own.
+        provenance: The origin of the images: a YAML file, or its keys. A public generator has its own.
         facts: Facts of the candidates; the plan fills them in, and a fit refuses other candidates.
         features: The extractor in which a candidate is near.
         rounds: T, noisy histograms of votes; None: 6.

@@ -20,7 +20,7 @@ from typing_extensions import override
 from doublure.data.images import open_images
 from doublure.data.images.records import as_bytes
 from doublure.encode.image import ImageEncoder
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.methods.evolution.facts import CandidateFacts, Propose, import_function
 from doublure.methods.evolution.settings import EvolutionSettings
 from doublure.networks.evolved import from_bytes
@@ -200,7 +200,12 @@ class ProposedCandidates(CandidateSource):
     def _asked(self, count: int, draw: PublicDraw, **how: Any) -> Candidates:
         if not count:
             return np.empty((0, *self._shape), dtype=np.uint8)
-        found = np.asarray(self._propose(draw.rng.integers(0, _SEEDS, count), label=draw.label, **how))
+        try:
+            found = np.asarray(self._propose(draw.rng.integers(0, _SEEDS, count), label=draw.label, **how))
+        except Exception as error:  # the user's function may raise anything
+            raise SettingError(
+                f"ended with {type(error).__name__}: {printable(str(error))}", field=_FIELD, remedy="mend the function"
+            ) from error
         if found.shape != (count, *self._shape) or found.dtype != np.uint8:
             wanted = "x".join(map(str, (count, *self._shape)))
             remedy = "return one image a seed, from 0 to 255"

@@ -192,7 +192,7 @@ class Lattices:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneRight:
-    """Which of two answers alone is a record's class: the first, the second, or neither alone.
+    """The one of two answers that alone is a record's class: the first, the second, or neither alone.
 
     A compact record has the two answers, as numbers of classes, and then its class as a one-hot block.
 

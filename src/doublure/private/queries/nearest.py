@@ -1,4 +1,4 @@
-"""An axis of candidates: a record counts for the one of its class that is nearest to it, whatever the record holds.
+"""An axis of candidates: a record counts for the nearest one of its class.
 
 Private Evolution (Lin et al. 2024) asks for such votes. Features are whole numbers, and so are squared distances, which
 float64 holds exactly: a vote follows from its own record to the last digit, wherever the record lies among others.
