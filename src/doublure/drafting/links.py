@@ -7,6 +7,7 @@ nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,21 +69,21 @@ def _of_table(schema: RelationalSchema, link: Linked) -> list[LeftOut]:
     """Return what is left out of one table."""
     table, found = schema.tables[link.name], list[LeftOut]()
 
-    def told(key: str | None, why: str, rows: pd.Series[Any] | np.ndarray, fate: str = LEFT_OUT) -> None:
-        found.append(LeftOut(f"{link.name}.{key}", why, int(rows.sum()), len(link.unit), fate))
+    def told(key: Sequence[str], why: str, rows: pd.Series[Any] | np.ndarray, fate: str = LEFT_OUT) -> None:
+        found.append(LeftOut(f"{link.name}.{', '.join(key)}", why, int(rows.sum()), len(link.unit), fate))
 
     if link.keys is not None:
-        told(table.key, "has no key", link.keys.isna(), LEFT_OUT if link.owners is None else _BARE)
+        told(table.keys, "has no key", link.keys.isna(), LEFT_OUT if link.owners is None else _BARE)
         repeated = link.keys.notna() & link.keys.duplicated()
-        told(table.key, "repeats a key of an earlier row", repeated, LEFT_OUT if link.owners is None else _BARE)
+        told(table.keys, "repeats a key of an earlier row", repeated, LEFT_OUT if link.owners is None else _BARE)
     if link.owners is not None:
-        told(table.foreign_key, "names no parent", link.owners.isna())
+        told(table.foreign_keys, "names no parent", link.owners.isna())
         told(
-            table.foreign_key,
+            table.foreign_keys,
             f"names no row of {printable(table.parent or '')}",
             link.owners.notna().to_numpy() & (link.unit < 0),
         )
-        told(table.foreign_key, "hangs on a row that is left out", (link.unit >= 0) & (link.hangs_on < 0))
+        told(table.foreign_keys, "hangs on a row that is left out", (link.unit >= 0) & (link.hangs_on < 0))
         beyond = np.full(1, np.count_nonzero(link.hangs_on >= 0) - len(link.kept))
-        told(table.foreign_key, f"is beyond max_children: {table.max_children}", beyond)
+        told(table.foreign_keys, f"is beyond max_children: {table.max_children}", beyond)
     return found

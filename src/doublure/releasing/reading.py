@@ -75,6 +75,11 @@ class DescribedTable:
         return next(each for each in self.columns if each.name == name)
 
 
+def names_of(key: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key, as a dictionary has it: a name, or several."""
+    return (key,) if isinstance(key, str) else tuple(key)
+
+
 def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
     """Return the tables that a dictionary describes; none of images.
 

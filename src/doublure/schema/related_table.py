@@ -21,13 +21,19 @@ _NAME = re.compile(r"\w[\w -]{0,99}")
 
 
 def _one_name(value: object) -> object:
-    """Refuse a list where one name is meant: a key of several columns, or several parents."""
+    """Refuse a list where one name is meant: several parents."""
     if isinstance(value, (list, tuple)):
-        raise ValueError("names several; join the columns of a key into one, and name one parent, the root")
+        raise ValueError("names several; name the parent with which a row belongs to a unit")
     return value
 
 
+def _in_brackets(value: object) -> object:
+    """Return a key of one column in brackets as one without."""
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+
+
 _Name = Annotated[StrictStr, BeforeValidator(_one_name)]
+_Key = Annotated[StrictStr | tuple[StrictStr, ...], BeforeValidator(_in_brackets)]
 _Children = Annotated[StrictInt, Field(ge=1, le=MOST_CHILDREN), BeforeValidator(whole)]
 
 
@@ -35,9 +41,9 @@ class RelatedTable(Frozen):
     """One table.
 
     Attributes:
-        key: The column that tells its rows apart; the root needs one.
+        key: The column, or columns, that tell its rows apart; a table on which others hang needs it.
         parent: The table whose rows it belongs to; the root has none.
-        foreign_key: The column that holds the parent's key.
+        foreign_key: The column, or columns, that hold the parent's key.
         max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
@@ -46,14 +52,24 @@ class RelatedTable(Frozen):
         constraints: Rules that look at this table alone, by its own names.
     """
 
-    key: _Name | None = None
+    key: _Key | None = None
     parent: _Name | None = None
-    foreign_key: _Name | None = None
+    foreign_key: _Key | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     references: Mapping[str, StrictStr] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of its key."""
+        return (self.key,) if isinstance(self.key, str) else self.key or ()
+
+    @property
+    def foreign_keys(self) -> tuple[str, ...]:
+        """The columns of its foreign key, in the order of the parent's key."""
+        return (self.foreign_key,) if isinstance(self.foreign_key, str) else self.foreign_key or ()
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
@@ -84,10 +100,13 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
             raise ValueError(f"{shown} is the root; foreign_key, max_children and order go with a parent")
     else:
         _check_child(shown, table, tables)
-    for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
-        if named is not None and not (named in table.columns and table.columns[named].identifies):
-            raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
-    if table.key is not None and table.key == table.foreign_key:
+    for role, names in (("key", table.keys), ("foreign_key", table.foreign_keys)):
+        for named in names:
+            if not (named in table.columns and table.columns[named].identifies):
+                raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
+        if len({*names}) != len(names):
+            raise ValueError(f"{role} of {shown} names a column twice; name each once")
+    if table.keys and {*table.keys} <= {*table.foreign_keys}:
         raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
 
 
@@ -103,11 +122,13 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
         raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
     if table.max_children is None:
         raise ValueError(f"{shown} has a parent; declare max_children, which is public")
-    foreign = table.columns.get(table.foreign_key)
-    if foreign is not None and foreign.told:
+    if len(table.foreign_keys) != len(parent.keys):
         raise ValueError(
-            f"foreign_key of {shown} has a pattern, and follows {printable(parent.key or '')}; leave it out"
+            f"foreign_key of {shown} has not as many columns as the key that it holds; name them in its order"
         )
+    for own, held in zip(table.foreign_keys, parent.keys, strict=True):
+        if own in table.columns and table.columns[own].told:
+            raise ValueError(f"foreign_key of {shown} has a pattern, and follows {printable(held)}; leave it out")
     for name, column in table.columns.items():
         if "condition" in column.roles:
             raise ValueError(f"{printable(name)} of {shown} is a condition; only columns of the root can be")

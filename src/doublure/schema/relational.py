@@ -85,14 +85,11 @@ class RelationalSchema(TextForm, Schema):
     @property
     @override
     def assumed(self) -> tuple[str, ...]:
-        key = printable(f"{self.root}.{self.tables[self.root].key}")
+        key = self.shown_key(self.root)
         inner = (name for name in self.children if self.hanging(name))
         return (
             f"{key} names each {self.unit.name} the same way in every table",
-            *(
-                f"{printable(f'{name}.{self.tables[name].key}')} names a row of one {self.unit.name} alone"
-                for name in inner
-            ),
+            *(f"{self.shown_key(name)} names a row of one {self.unit.name} alone" for name in inner),
             *(f"the table {printable(name)} is public, and copied as it is" for name in self.public or {}),
         )
 
@@ -109,10 +106,16 @@ class RelationalSchema(TextForm, Schema):
         """The table whose rows are the units."""
         return next(name for name, table in self.tables.items() if table.parent is None)
 
-    def key_of(self, name: str) -> Column:
-        """Return the column by which foreign keys name rows of a table."""
+    def shown_key(self, name: str) -> str:
+        """Return the name of a table's key in a message."""
+        return " and ".join(printable(f"{name}.{own}") for own in self.tables[name].keys)
+
+    def _form(self, name: str, own: str) -> dict[str, Any]:
+        """Return the form of a key, which a foreign key has from the one that it holds."""
         table = self.tables[name]
-        return table.columns[table.key or ""]
+        if table.parent is None or own not in table.foreign_keys:
+            return dict(table.columns[own].told)
+        return self._form(table.parent, self.tables[table.parent].keys[table.foreign_keys.index(own)])
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -218,10 +221,9 @@ class RelationalSchema(TextForm, Schema):
         """All columns, as ``table.column``; foreign keys have the form of the key that they name."""
         found = {}
         for name, table in self.tables.items():
-            form = {} if table.parent is None else dict(self.key_of(table.parent).told)
             for own, each in table.columns.items():
-                follows = form and own == table.foreign_key
-                found[f"{name}.{own}"] = each.model_copy(update=form) if follows else each
+                form = self._form(name, own) if own in table.foreign_keys else {}
+                found[f"{name}.{own}"] = each.model_copy(update=form) if form else each
         return found
 
     @override

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -119,7 +119,8 @@ class RelatedSource:
             with _named_by(name, schema):
                 frame, labels = self._read(schema, name, _keys_and_orders(table) if keys_alone else _modelled(table))
                 frame = frame if keys_alone else checked(frame, schema.table(name))
-            keys, owners = labels.get(table.key or ""), labels.get(table.foreign_key or "")
+            owners = _joined(labels, table.foreign_keys)
+            keys = _joined(labels, table.keys) if name == schema.root or schema.hanging(name) else None
             if owners is None:
                 keys = pd.Series(dtype=object) if keys is None else keys
                 kept = np.flatnonzero((keys.notna() & ~keys.duplicated()).to_numpy())
@@ -215,8 +216,17 @@ class _Holders:
 def _keys_read(schema: RelationalSchema, name: str) -> list[str]:
     """Return the keys of a table that say what belongs to whom: of its parent, and its own where rows hang on it."""
     table = schema.tables[name]
-    found = [] if table.foreign_key is None else [table.foreign_key]
-    return [*found, table.key] if table.key is not None and schema.hanging(name) else found
+    own = table.keys if schema.hanging(name) else ()
+    return list(dict.fromkeys([*table.foreign_keys, *own]))
+
+
+def _joined(labels: Mapping[str, pd.Series[Any]], names: Sequence[str]) -> pd.Series[Any] | None:
+    """Return the label of a key of several columns, of which none is missing; that of one column as it is."""
+    if len(names) < 2:
+        return labels[names[0]] if names else None
+    found = pd.Series([repr(each) for each in zip(*(labels[name] for name in names), strict=True)], dtype=object)
+    missing = np.any([labels[name].isna() for name in names], axis=0)
+    return found.mask(missing, None)
 
 
 def open_related(source: Given, written: Written | None = None) -> RelatedSource:

@@ -140,13 +140,11 @@ class RelatedRows:
             before: Table -> how many rows were handed out already; if left out none, and public tables stand beside.
         """
         done = before or {}
-        root = self.schema.root
-        found = {}
-        for name, table in self.schema.tables.items():
-            rows = len(self.frames[name])
+        root, found = self.schema.root, dict[str, pd.DataFrame]()
+        for name in (root, *self.schema.children):
+            table, rows = self.schema.tables[name], len(self.frames[name])
             numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
             units = self.parents[name] + 1 + done.get(root, 0) if name in self.parents else numbers
-            named = self.hang_on(name) + 1 + done.get(table.parent or "", 0) if name in self.parents else numbers
             made = MadeRows(
                 seed=self.seed,
                 numbers=numbers,
@@ -156,12 +154,15 @@ class RelatedRows:
                 table=name,
             )
             columns: dict[str, Any] = {}
+            if table.parent is not None:
+                above = found[table.parent].iloc[self.hang_on(name)].reset_index(drop=True)
+                held = zip(table.foreign_keys, self.schema.tables[table.parent].keys, strict=True)
+                columns = {own: above[key] for own, key in held}
             for own, column in table.columns.items():
-                if own == table.foreign_key:
-                    columns[own] = self.schema.key_of(table.parent or "").made(replace(made, numbers=named), own)
-                else:
+                if own not in columns:
                     columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
+        found = {name: found[name] for name in self.schema.tables}
         if before is None:
             found |= {name: table.frame for name, table in (self.schema.public or {}).items()}
         return found
