@@ -9,13 +9,14 @@ import numpy as np
 
 from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.borrowing import shrink_groups, shrink_pair
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
 from doublure.methods.statistics.tables.nodes import NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
-from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
+from doublure.methods.statistics.tables.target_fit import fit_target
 from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
@@ -120,10 +121,13 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         own: The class; 0 if pairs are not counted within the target, which is then a node more.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
-    known = [_class_counts(*each, own, rows) for each in tables.by_class]
+    by_class, classes = tables.by_class, tables.class_rows
+    if len(classes) > 1:
+        by_class = [shrink_groups(*each, classes) for each in by_class]
+    known = [_class_counts(*each, own, rows) for each in by_class]
     if tables.by_target:
-        totals, certain = target_counts(tables.by_target)
-        known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / certain)))
+        totals = tables.target_rows
+        known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / tables.target_precision)))
     sizes = [len(counts) for counts, _ in known]
     doubles: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
@@ -136,7 +140,11 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         doubles[pair] = (table * before + counts / rows * more) / (before + more), before + more
 
     for pair, noisy in tables.pairs.items():
-        add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
+        counts, variances = noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance)
+        if len(classes) > 1:
+            margins = known[pair[0]][0], known[pair[1]][0]
+            counts, variances = shrink_pair(noisy.counts, noisy.variance, classes, own, margins)
+        add(pair, counts, variances)
     for (parent, child), noisy in zip(tables.edges, tables.fine, strict=True) if not tables.pairs_within else ():
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
@@ -261,7 +269,7 @@ def _last_column(
         )
     nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
     groups, component = generator.groups(rows_drawn(len(nodes)), rng)
-    totals, _ = target_counts(by_target)
+    totals = tables.target_rows
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
-    bias, effects = fit_target(nodes, by_target, groups, odds[component], tables.rows)
+    bias, effects = fit_target(nodes, by_target, (totals, tables.target_precision), groups, odds[component])
     return LastColumn(part=tables.target_part, bias=bias, effects=effects, components=odds)

@@ -24,8 +24,10 @@ from doublure.methods.statistics.tables.plan import (
     affordable_pairs,
     better_together,
     counted_columns,
+    counted_target,
     parse_focus,
     plan_releases,
+    target_share,
 )
 from doublure.methods.statistics.tables.work import estimate_work
 from doublure.schema import Schema
@@ -61,9 +63,20 @@ class TableStatistics(StatisticsStrategy[S]):
                 field="structure",
                 remedy="leave it out, or leave out within, focus, paired and scored",
             )
-        parse_focus(schema, settings.focus, within)
+        focus = parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
-        return settings.model_copy(update={"within": within, "structure": structure})
+        if settings.target_share and not counted_target(schema, within):
+            raise SettingError(
+                "has no target with declared values", field="target_share", remedy="leave it out, or declare its values"
+            )
+        share = target_share(schema, within, focus) if settings.target_share is None else settings.target_share
+        if frozenset([within]) in focus and (settings.target_share is not None or not share):
+            raise SettingError(
+                f"{printable(within)} is drawn last, and its own count has its share already",
+                field="focus",
+                remedy=f'leave it out, or name what it should go with: "{printable(within)} & ..."',
+            )
+        return settings.model_copy(update={"within": within, "structure": structure, "target_share": share})
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
@@ -82,7 +95,10 @@ class TableStatistics(StatisticsStrategy[S]):
             together = better_together(schema, settings.within or "", noise, round_values=settings.round_values)
             structure = "tree" if together else "columns"
         if structure == "columns":
-            return settings.model_copy(update={"within": "", "structure": structure, "seen": seen})
+            update = {"within": "", "structure": structure, "seen": seen}
+            if not counted_target(schema, ""):
+                update["target_share"] = 0.0
+            return settings.model_copy(update=update)
         scored, paired = affordable_pairs(schema, settings.within or "", noise, round_values=settings.round_values)
         update = {
             "scored": settings.scored or scored or 1,
@@ -149,6 +165,7 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         seen=own.seen,
         round_values=own.round_values,
         together=own.structure != "columns",
+        target=own.target_share or 0.0,
     )
 
 
