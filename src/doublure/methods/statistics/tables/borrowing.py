@@ -34,26 +34,6 @@ def shrink_groups(counts: Floats, variances: Floats, rows: Floats) -> tuple[Floa
     return np.stack([likely for likely, _ in both], axis=1), np.stack([left for _, left in both], axis=1)
 
 
-def shrink_pair(
-    counts: Floats, variance: float, rows: Floats, own: int, margins: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """Return a pair's table of one class and its variances, ``(m, m')`` each; cells differ in proportion to their rows.
-
-    Args:
-        counts: ``(m, m', V)`` noisy counts.
-        variance: Their variance.
-        rows: ``(V,)`` rows of each class.
-        own: The class.
-        margins: ``(m,)`` and ``(m',)`` rows of its groups, to which the others' table is scaled.
-    """
-    table, spread = _of_others(counts, np.full(counts.shape, variance), rows, own)
-    table = np.maximum(table, 0.0) + _TINY
-    for _ in range(_ROUNDS):
-        table *= (margins[0] / np.maximum(table.sum(1), _TINY))[:, None]
-        table *= margins[1] / np.maximum(table.sum(0), _TINY)
-    return _shrunk(counts[:, :, own], np.full(table.shape, variance), table, spread, table / max(table.mean(), _TINY))
-
-
 def _of_others(counts: Floats, variances: Floats, rows: Floats, own: int) -> tuple[Floats, Floats]:
     """Return the counts of all other classes, scaled to the rows of a class, and their variances."""
     scale = rows[own] / max(float(rows.sum() - rows[own]), 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.borrowing import shrink_groups, shrink_pair
+from doublure.methods.statistics.tables.borrowing import shrink_groups
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
 from doublure.methods.statistics.tables.nodes import NoisyCounts
@@ -79,24 +79,33 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
     moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
     joined = tables.pairs or tables.edges or tables.by_target
-    fits = [(own, components) for own in range(len(moments)) for components in settings.fits if joined]
+    # A class starts from the fit of the largest one, and leaves it as far as its own tables ask for.
+    order = np.argsort(-tables.class_rows, kind="stable").tolist()
+    fits = [(own, part) for own in order for part in range(len(settings.fits)) if joined]
     total = len(fits) * settings.fit_steps
     job.progress.stage("fit the generator", total)
-    parts = []
-    for number, (own, components) in enumerate(fits):
+    parts: dict[tuple[int, int], Floats] = {}
+    for number, (own, part) in enumerate(fits):
 
         def at(step: int, before: int = number * settings.fit_steps) -> None:
             job.check_stop()
             job.progress.at(before + step)
 
+        base = None if own == order[0] else parts[order[0], part][:, : len(moments[own].single)]
         fitted = fit_mixture(
-            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, rng=rng, at=at
+            moments[own],
+            components=settings.fits[part],
+            steps=settings.fit_steps,
+            prior=settings.prior,
+            rng=rng,
+            base=base,
+            at=at,
         )
         job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
-        parts.append(_with_class(fitted.probabilities, own, tables))
+        parts[own, part] = _with_class(fitted.probabilities, own, tables)
     job.progress.at(total)
-    parts = parts or [own.single[None] for own in moments]
-    probabilities = np.maximum(np.concatenate(parts), _LEAST)
+    found = [parts[each] for each in sorted(parts)] or [own.single[None] for own in moments]
+    probabilities = np.maximum(np.concatenate(found), _LEAST)
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
     components = len(probabilities) // len(tables.class_rows)
@@ -121,9 +130,9 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         own: The class; 0 if pairs are not counted within the target, which is then a node more.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
-    by_class, classes = tables.by_class, tables.class_rows
-    if len(classes) > 1:
-        by_class = [shrink_groups(*each, classes) for each in by_class]
+    by_class = tables.by_class
+    if tables.pairs_within:
+        by_class = [shrink_groups(*each, tables.class_rows) for each in by_class]
     known = [_class_counts(*each, own, rows) for each in by_class]
     if tables.by_target:
         totals = tables.target_rows
@@ -140,11 +149,7 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         doubles[pair] = (table * before + counts / rows * more) / (before + more), before + more
 
     for pair, noisy in tables.pairs.items():
-        counts, variances = noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance)
-        if len(classes) > 1:
-            margins = known[pair[0]][0], known[pair[1]][0]
-            counts, variances = shrink_pair(noisy.counts, noisy.variance, classes, own, margins)
-        add(pair, counts, variances)
+        add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
     for (parent, child), noisy in zip(tables.edges, tables.fine, strict=True) if not tables.pairs_within else ():
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
