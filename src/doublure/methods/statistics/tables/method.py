@@ -17,8 +17,10 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
+from doublure.methods.method import Released
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.forecast import NoiseForecast, described_relations, relation_limits
 from doublure.methods.statistics.tables.plan import (
     PlannedReleases,
     affordable_pairs,
@@ -127,13 +129,23 @@ class TableStatistics(StatisticsStrategy[S]):
         return (*super().warnings(schema, settings), *wide)
 
     @override
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        forecast = _forecast(schema, settings, touches)
+        said = (*described_relations(forecast.hidden_relations()), *forecast.described_target())
         if settings.structure != "columns":
-            return ()
+            return said
         return (
             "Structure: each column is counted and drawn by itself. At this ε noise would hide most pairs of so few "
             f"{schema.unit.name} records; structure=tree counts them all the same",
+            *said,
         )
+
+    @override
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        forecast = _forecast(schema, settings, touches)
+        return (*relation_limits(forecast.hidden_relations()), *forecast.rare_values(released))
 
     @override
     def needs_torch(self, settings: S) -> bool:
@@ -167,6 +179,10 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         together=own.structure != "columns",
         target=own.target_share or 0.0,
     )
+
+
+def _forecast(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> NoiseForecast:
+    return NoiseForecast.of(schema, touches, within=own.within or "", groups=own.groups)
 
 
 def _values(schema: Schema, name: str) -> int:

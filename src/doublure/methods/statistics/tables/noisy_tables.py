@@ -56,7 +56,6 @@ from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
 _FEWEST, _MOST_OWN = 10, 36
-_FEWEST_PAIRED = 8
 _LEAST_NOISE, _LEAST_ROWS = 1e-9, 1.0
 _CHANCE = 0.8
 """√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
@@ -300,7 +299,7 @@ class NoisyTables:
         totals = np.array([node.counts.sum() for node in self.nodes])
         self.rows, self._rows_variance = max(1.0, float((weights * totals).sum() / weights.sum())), 1 / weights.sum()
         most = self._most_groups(self.rows)
-        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
+        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(plan.FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
         self._keep_patterns(paired, pair_noise)

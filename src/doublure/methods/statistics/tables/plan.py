@@ -94,8 +94,8 @@ _SEEN_SCORE = 0.2
 Columns that determine one another score about 1, and stand out among a hundred thousand pairs."""
 _SEEN_CELL = 1 / 64
 """Noise of a pair's cell, as a share of the units, up to which eight pairs a column are counted."""
-GROUPS = 16
-"""Groups of a column in pairs, unless units over noise are many."""
+GROUPS, FEWEST_PAIRED = 16, 8
+"""Groups of a column in pairs, unless units over noise are many, and the fewest, where they are few."""
 _MOST_GROUPS, _SEEN_PAIR = 48, 400.0
 """Most groups, and units over the noise of a pair's cell up to which there are ``GROUPS``.
 
