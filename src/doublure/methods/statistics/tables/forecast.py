@@ -50,7 +50,9 @@ class NoiseForecast:
     given: int = 0
 
     @classmethod
-    def of(cls, schema: Schema, accesses: Iterable[Access], prefix: str = "", **more: str | int | None) -> NoiseForecast:
+    def of(
+        cls, schema: Schema, accesses: Iterable[Access], prefix: str = "", **more: str | int | None
+    ) -> NoiseForecast:
         """Return the forecast of planned accesses whose purposes have a prefix."""
         events = {
             access.purpose.removeprefix(prefix): access.event
@@ -66,7 +68,7 @@ class NoiseForecast:
         kinds = {_MANY: wide, _FEW: [name for name in names if name not in wide]}
         kinds = {kind: own for kind, own in kinds.items() if len(own) > 1} or {_ANY: names} if len(names) > 1 else {}
         if len(kinds) == 1:
-            kinds = {_ANY: own for own in kinds.values()}
+            kinds = {_ANY: next(iter(kinds.values()))}
         if plan.PAIRS not in self.events:
             return dict.fromkeys(kinds, 1.0)
         unseen = self.events[plan.SCORES].scale / self._rows if plan.SCORES in self.events else 0.0
@@ -110,8 +112,8 @@ class NoiseForecast:
         more = f" and {len(rare) - _NAMED} more" if len(rare) > _NAMED else ""
         counted = f"; counts have a standard deviation of {spread:,.0f}" if spread else ""
         return (
-            f"{printable(name)}: values of fewer than about {_rounded(hidden):,} rows are below the noise, and their other "
-            f"columns are mostly those of all rows: {', '.join(named)}{more}{counted}",
+            f"{printable(name)}: values of fewer than about {_rounded(hidden):,} rows are below the noise, and their "
+            f"other columns are mostly those of all rows: {', '.join(named)}{more}{counted}",
         )
 
     def described_target(self) -> tuple[str, ...]:
@@ -121,8 +123,8 @@ class NoiseForecast:
         name, spread = plan.counted_target(self.schema, self.within), self._noise(plan.TARGET)
         hidden = max(self.hidden_rows(), _SEEN * spread)
         return (
-            f"Forecast: rows of each value of {printable(name)} are counted with a standard deviation of {spread:,.0f}; "
-            f"values of fewer than about {_rounded(hidden):,} rows are below the noise",
+            f"Forecast: rows of each value of {printable(name)} are counted with a standard deviation of "
+            f"{spread:,.0f}; values of fewer than about {_rounded(hidden):,} rows are below the noise",
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -166,6 +168,16 @@ class NoiseForecast:
 
 def _rounded(rows: float) -> int:
     return int(float(f"{rows:.1e}"))
+
+
+def keeps_relations(within: Mapping[str, float], beside: Mapping[str, float]) -> bool:
+    """Say whether pairs within the target keep strong relations, or as much of any as pairs beside it do.
+
+    Args:
+        within: What :meth:`NoiseForecast.hidden_relations` returns if all pairs are counted within the target.
+        beside: The same if chosen pairs are counted beside it.
+    """
+    return all(distance <= max(_STRONG, beside[kind]) for kind, distance in within.items())
 
 
 def relation_limits(hidden: Mapping[str, float], of: str = "") -> tuple[str, ...]:

@@ -138,6 +138,7 @@ def plan_releases(
     together: bool = True,
     given: int = 0,
     target: float = 0.0,
+    beside: bool = False,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -151,6 +152,7 @@ def plan_releases(
         together: Whether pairs of columns are counted, besides the columns.
         given: How many of the first columns are known already, with all their pairs, and not counted.
         target: The share of the target's own count.
+        beside: Whether pairs are counted beside the target, and never within it.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within][given:]
@@ -162,7 +164,8 @@ def plan_releases(
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
     pairs = (math.comb(nodes + given, 2) - math.comb(given, 2)) * together
-    pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
+    pairs_within = bool(within) and pairs > 0 and not beside
+    pairs_within = pairs_within and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and together and not pairs_within
     tables = {
         NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
@@ -242,7 +245,7 @@ def _shares_for(seen: float | None) -> dict[str, float]:
 
 
 def affordable_pairs(
-    schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True
+    schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True, beside: bool = False
 ) -> tuple[int, int]:
     """Return how many pairs to score and to count; for a wide table, no more than their noise allows.
 
@@ -254,8 +257,9 @@ def affordable_pairs(
         within: The column that is drawn last, or an empty text.
         noise_multiplier: σ of all releases together.
         round_values: Whether round values are counted.
+        beside: Whether pairs are counted beside the target.
     """
-    found = plan_releases(schema, within, round_values=round_values)
+    found = plan_releases(schema, within, round_values=round_values, beside=beside)
     nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
     seen = schema.public_units / noise_multiplier
     scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2
