@@ -159,7 +159,7 @@ def test_classes_borrow_only_what_noise_hides():
         spread.append(left[:, 1].mean())
         assert np.abs(found - counts)[:, 0].max() < 1.0  # the class of nearly all rows keeps its own
     assert np.mean(spread) < loud.mean()
-    assert np.mean(errors) < 0.5 * np.mean(noisy)
+    assert np.mean(errors) < 0.65 * np.mean(noisy)
     found, _ = shrink_groups(other, quiet, rows)
     assert found == pytest.approx(other, abs=1.0)  # what noise does not hide stays
 

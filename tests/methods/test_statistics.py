@@ -435,7 +435,8 @@ def test_strong_relations_decide_where_pairs_are_counted():
         f"{{doublure: 1, kind: table, units: 9000, defaults: {{missing: false}}, columns: {{{columns}, "
         "y: {type: boolean, roles: [target]}}}"
     )
-    assert [planned(schema, epsilon=epsilon).settings.pairs for epsilon in (1.0, 30.0)] == ["beside", "within"]
+    both = [planned(schema, epsilon=epsilon, structure="tree").settings.pairs for epsilon in (0.3, 30.0)]
+    assert both == ["beside", "within"]
     assert planned(schema, within="").settings.pairs is None
 
 

@@ -163,7 +163,7 @@ class NoiseForecast:
             noise = self._noise(plan.TREE)
             fine = max(1.0, plan.fine_groups(self._rows / noise, self._rows) / self._groups)
             precision += 1 / (fine * noise) ** 2
-        return side**1.5 / math.sqrt(precision) / (2 * self._rows)
+        return float(side**1.5 / math.sqrt(precision) / (2 * self._rows))
 
 
 def _rounded(rows: float) -> int:
