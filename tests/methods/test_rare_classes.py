@@ -129,7 +129,8 @@ def test_shares_that_are_known_are_kept(tmp_path):
     syn = fitted(tmp_path, "roles: [target, condition], shares: {true: 0.0039, false: 0.9961}")
     assert not any(table.columns == ("fraud",) for table in syn.tables)
     assert abs(syn.sample(200_000, seed=1)["fraud"].mean() - 0.0039) < 0.001
-    assert any("fraud: values of fewer than" in line and "true (about 78)" in line for line in syn.plan.warnings)
+    said = syn.plan.explain().splitlines()
+    assert any(line.startswith("Limit: fraud: values of fewer than") and "true (about 78)" in line for line in said)
 
 
 def test_plan_sample_and_card_say_which_values_are_below_the_noise(tmp_path):
@@ -137,7 +138,7 @@ def test_plan_sample_and_card_say_which_values_are_below_the_noise(tmp_path):
     (table,) = [table for table in syn.tables if table.columns == ("fraud",)]
     counted = dict(zip(table.cells[0], table.counts.tolist(), strict=True))
     assert any(line.startswith("Forecast: rows of each value of fraud") for line in syn.plan.explain().splitlines())
-    assert not any("fraud" in line for line in syn.plan.warnings)  # nothing public says that a value is rare
+    assert not any(line.startswith("Limit: fraud") for line in syn.plan.explain().splitlines())  # nothing public says that a value is rare
     (said,) = [note for note in syn.notes if note.startswith("fraud: values of fewer than")]
     assert f"true (about {max(0, counted['true'])})" in said
     assert "false" not in said

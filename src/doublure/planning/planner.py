@@ -345,7 +345,6 @@ def assemble(
             *_warnings(schema, budget, learned, guarantee),
             *unshared_conditions(chosen, schema),
             *chosen.limits(schema, settings),
-            *chosen.noise_limits(schema, settings, training, tuple),
             *signal_to_noise.bounds_warnings(schema, priced=budget.epsilon is not None),
             *signal_to_noise.values_warnings(schema, learned),
             *signal_to_noise.noise_warnings(

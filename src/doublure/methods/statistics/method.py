@@ -95,7 +95,9 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         self, planned: Guarantee, settings: StatisticsSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
         del planned
-        return self.of_kind[schema.kind].explained(schema, settings, touches)
+        own = self.of_kind[schema.kind]
+        limits = own.noise_limits(schema, settings, touches, tuple)
+        return (*own.explained(schema, settings, touches), *(f"Limit: {limit}" for limit in limits))
 
     @override
     def shown_together(

@@ -35,7 +35,7 @@ def _shrunk(counts: Floats, variances: Floats, rows: Floats, own: int) -> tuple[
     base, spread = scale * counts[:, others].sum(1), scale**2 * variances[:, others].sum(1)
     base += (counts[:, own] - base).mean()  # a class's rows are known from its own count
     apart = counts[:, own] - base
-    noise = (variances[:, own] + spread) * (1 - 1 / len(apart))
+    noise = (variances[:, own] + spread) * (1 - 1 / max(2, len(apart)))
     priors = np.array(_RATIOS)[:, None] * noise.mean()
     total = noise + priors
     logs = -0.5 * (np.log(total) + apart**2 / total).sum(1)

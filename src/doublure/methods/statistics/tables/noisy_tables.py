@@ -442,7 +442,8 @@ class NoisyTables:
         """Return the weight of the noise of a table of these nodes, relative to others."""
         names = self._names(nodes)
         within = frozenset([self._settings.within])
-        if names in self._focus or names | within in self._focus:
+        asked = names in self._focus or names | within in self._focus
+        if asked or (self.pairs_within and any(frozenset([name]) | within in self._focus for name in names)):
             return _FOCUSED
         return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
 
