@@ -138,7 +138,9 @@ def test_plan_sample_and_card_say_which_values_are_below_the_noise(tmp_path):
     (table,) = [table for table in syn.tables if table.columns == ("fraud",)]
     counted = dict(zip(table.cells[0], table.counts.tolist(), strict=True))
     assert any(line.startswith("Forecast: rows of each value of fraud") for line in syn.plan.explain().splitlines())
-    assert not any(line.startswith("Limit: fraud") for line in syn.plan.explain().splitlines())  # nothing public says that a value is rare
+    assert not any(
+        line.startswith("Limit: fraud") for line in syn.plan.explain().splitlines()
+    )  # nothing public says that a value is rare
     (said,) = [note for note in syn.notes if note.startswith("fraud: values of fewer than")]
     assert f"true (about {max(0, counted['true'])})" in said
     assert "false" not in said

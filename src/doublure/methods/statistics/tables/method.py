@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are up to twelve releases, each with exact discrete Gaussian noise
+There are up to thirteen releases, each with exact discrete Gaussian noise
 (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
