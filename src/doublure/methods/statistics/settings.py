@@ -131,13 +131,13 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
     data: ClassVar[str] = "relational"
     unsaid: ClassVar[dict[str, Any]] = {
-        "round_values": False, "anywhere": False, "any_share": 0.2, "structure": "tree", "target_share": 0.0,
+        "round_values": False, "anywhere": False, "any_share": 0.2, "structure": "tree", "target_share": None,
         "pairs": None,
     }  # fmt: skip
 
     within: Literal[""] = ""
     focus: tuple[()] = ()
-    target_share: Annotated[float, Field(ge=0, le=0)] = 0.0
+    target_share: None = None
     pairs: None = None
     structure: Literal["tree"] = "tree"
     groups: int = Field(default=16, ge=2, le=200)

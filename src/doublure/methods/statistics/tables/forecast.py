@@ -33,7 +33,7 @@ _ANY, _MANY, _FEW = "columns", f"columns of more than {plan.NARROW} values", f"c
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseForecast:
-    """What the releases of a table will show.
+    """Forecast of what the releases of a table will show.
 
     Attributes:
         schema: The public facts.
