@@ -45,4 +45,5 @@ def test_the_first_and_the_last_fit_and_their_neighbours_do_not(low: str, high: 
 @pytest.mark.parametrize("first", [dt.date(2020, 2, 3), pd.Timestamp("2020-02-03")])
 def test_days_among_python_objects_are_read_beside_missing_ones(first: object, none: object) -> None:
     found = DAY.numbers_of(pd.Series([first, none], dtype=object))
-    assert found.tolist()[0] == 18295 and np.isnan(found[1])
+    assert found[0] == 18295
+    assert np.isnan(found[1])

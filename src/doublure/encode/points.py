@@ -156,6 +156,22 @@ class PointEncoding:
             found = np.where(np.isnan(first) | np.isnan(second), self.domain.last + 1.0 + state, found)
         return [found]
 
+    @property
+    def halvings(self) -> int:
+        """How often each axis is cut in halves."""
+        return self._halvings
+
+    @property
+    def pieces(self) -> tuple[tuple[float, float, float], ...]:
+        """Where each axis begins, how long it is, and the number that stands for a missing one."""
+        return tuple((*self._axis(at), self._both[at].known_grid[0]) for at in (0, 1))
+
+    @property
+    def squares(self) -> tuple[int, Mapping[int, int]]:
+        """Places in a square of the first cells, and the rank of each square; no ranks where all are kept in order."""
+        ranks = dict(enumerate(self._ranks.tolist())) if len(self._kept) < 4**_SQUARES else {}
+        return self._square, ranks
+
     def numbers(self, values: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return the two numbers ``(N,)`` of places; a missing point is a NaN that has its state, twice."""
         given = values[0].astype(np.int64)

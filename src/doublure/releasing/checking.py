@@ -106,7 +106,7 @@ def _check_tables(
     if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
         raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
     related, rows = described.get("related", {}), dict[str, int]()
-    for table in tables:
+    for table in sorted(tables, key=lambda table: _level(related, table.name)):
         numbered = _NumberingCheck(table, related.get(table.name, {}), rows, described.get("unit") or {})
         names = [f"{table.name}{form}" for form in forms]
         for found in _side_by_side(folder, names, table, about):
@@ -116,6 +116,16 @@ def _check_tables(
         for name in names:
             if listed[name] != numbered.records:
                 raise ContentMismatch(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+
+
+def _level(related: Mapping[str, Any], name: str) -> int:
+    """Return how many tables are above one, by the dictionary; in a forged circle as many as there are tables."""
+    for level in range(len(related)):
+        above = related[name].get("parent")
+        if above is None:
+            return level
+        name = above
+    return len(related)
 
 
 def _side_by_side(

@@ -196,7 +196,7 @@ class Synthesizer:
             [40, 40, 20]
         """
         if chunk_rows is None:
-            chunk_rows = KINDS[self.schema.kind].chunk
+            chunk_rows = min(KINDS[self.schema.kind].chunk, self._encoder.most_at_once)
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)

@@ -15,6 +15,8 @@ from doublure.schema.rules.registry import AnyRule
 from doublure.schema.scalars import check_name, whole
 
 MOST_CHILDREN = 1_000
+MOST_OF_UNIT = 10_000
+"""Most rows of one table that a unit may have over all levels: a unit is drawn whole, in places for all of them."""
 _NAME = re.compile(r"\w[\w -]{0,99}")
 
 
@@ -39,6 +41,7 @@ class RelatedTable(Frozen):
         max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
+        references: Column -> the public table whose keys it holds.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
         constraints: Rules that look at this table alone, by its own names.
     """
@@ -48,6 +51,7 @@ class RelatedTable(Frozen):
     foreign_key: _Name | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
+    references: Mapping[str, StrictStr] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
 
@@ -91,9 +95,10 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
     parent = tables.get(table.parent or "")
     if parent is table:
         raise ValueError(f"{shown} is its own parent; name the root, or leave that reference out as type: id")
-    if parent is None or parent.parent is not None:
-        remedy = "one level of children is read: add the root's key to its rows, and name the root"
-        raise ValueError(f"{shown} has a parent that is not the root; {remedy}")
+    if parent is None:
+        raise ValueError(f"{shown} has a parent that is none of the tables; name one of them")
+    if parent.key is None:
+        raise ValueError(f"{printable(table.parent or '')} is a parent; name its key")
     if table.foreign_key is None:
         raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
     if table.max_children is None:
@@ -113,3 +118,35 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
         raise ValueError(f"order of {shown} must be a number, a date or a moment; name such a column")
     if order.missing not in (False, UNDECLARED) or isinstance(order.fact("bounds"), Learn):
         raise ValueError(f"order of {shown} needs missing: false and declared bounds; declare them")
+
+
+def check_levels(tables: Mapping[str, RelatedTable]) -> None:
+    """Refuse tables that hang on one another in a circle, and units of too many rows.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    for name, table in tables.items():
+        seen, most, above = {name}, 1, table
+        while above.parent is not None:
+            if above.parent in seen:
+                raise ValueError(f"{printable(name)} hangs on itself through its parents; name the table above it")
+            seen.add(above.parent)
+            most *= above.max_children if isinstance(above.max_children, int) else 1
+            above = tables[above.parent]
+        if most > MOST_OF_UNIT:
+            raise ValueError(
+                f"{printable(name)} may have {most:,} rows a unit, max_children of all levels multiplied; "
+                f"declare fewer, at most {MOST_OF_UNIT:,}"
+            )
+        taken = [rows_name(child) for child, each in tables.items() if each.parent == name]
+        for column in table.columns:
+            if column in taken:
+                raise ValueError(
+                    f"{printable(name)} has a column {printable(column)}, as its rows are counted; rename it"
+                )
+
+
+def rows_name(child: str) -> str:
+    """Return the name of the number of rows of a child table that one row of its parent has."""
+    return f"rows of {child}"

@@ -78,6 +78,14 @@ class NamedRelation(SourceRelation):
 
     @override
     def source(self, database: DatabaseSession) -> Any:
+        return self.named()
+
+    def named(self) -> Any:
+        """Return the name in SQL.
+
+        Raises:
+            SettingError: It is none.
+        """
         from sqlglot import exp
 
         parts = self.table.split(".")
@@ -109,7 +117,13 @@ class QueriedRelation(SourceRelation):
 
     @override
     def source(self, database: DatabaseSession) -> Any:
-        return read_query(self.query, database.words.dialect).subquery("given")
+        from sqlglot import exp
+
+        found = read_query(self.query, database.words.dialect)
+        if not database.holds(found.find(exp.Table)):
+            remedy = "give a file as the data, or make a view of it in the database"
+            raise _refused("selects from what is no table or view of the database", remedy)
+        return found.subquery("given")
 
 
 def read_query(query: str, dialect: str) -> Any:

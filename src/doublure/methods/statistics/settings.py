@@ -175,7 +175,7 @@ class ImageStatisticsSettings(StatisticsSettings):
             as long.
         fine_detail: Share of the features on the pixels themselves, for the place of each line; it hardly takes time.
         fit_steps: Steps of the generator.
-        batch: Generated images in a step.
+        batch: GeneratedCandidates images in a step.
         generator_lr: Learning rate at the start (Adam); it falls along a cosine.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
         latent: Numbers of noise for an image, beside six for the warp; a Gaussian has one for each of its cosine

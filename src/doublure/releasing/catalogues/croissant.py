@@ -143,6 +143,9 @@ def _records(
         if column.name == own.get("foreign_key"):
             parent = entry.tables[own["parent"]]
             field["references"] = {"field": {"@id": _fields(entry, parent, tables)[entry.keys(parent.name)["key"]]}}
+        if (public := own.get("references", {}).get(column.name)) is not None:
+            named = _fields(entry, entry.tables[public], tables)[entry.keys(public)["key"]]
+            field["references"] = {"field": {"@id": named}}
         described.append({key: value for key, value in field.items() if value is not None})
     return found | {"field": described}
 

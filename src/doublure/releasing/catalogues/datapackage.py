@@ -103,6 +103,10 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
         (key,) = (column.written for column in entry.tables[parent].columns if column.name == entry.keys(parent)["key"])
         reference = {"resource": names[f"{parent}.{form}"], "fields": [key]}
         found["foreignKeys"] = [{"fields": [written[keys["foreign_key"]]], "reference": reference}]
+    for own, public in keys.get("references", {}).items():
+        (key,) = (each.written for each in entry.tables[public].columns if each.name == entry.keys(public)["key"])
+        reference = {"resource": names[f"{public}.{form}"], "fields": [key]}
+        found.setdefault("foreignKeys", []).append({"fields": [written[own]], "reference": reference})
     return found
 
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 from typing_extensions import override
 
 from doublure.errors import printable
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import (
@@ -26,6 +27,9 @@ from doublure.schema.rules.rule import (
     make_reader,
     refuse_file,
 )
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.sql_words import Expr, RuleCell
 
 
 class Tuples(Frozen):
@@ -82,6 +86,17 @@ class ListedTuples(NumericRule):
     def broken(self, numbers: Mapping[str, Any]) -> Any:
         cells = [numbers[name] for name in self.names]
         return _key(cells) not in self._lines if isinstance(cells[0], float) else self._found(numbers) < 0
+
+    @override
+    def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
+        from doublure.schema.columns import sql_words as sql
+
+        kinds = [
+            sql.both(*(Allowed(values=() if math.isnan(value) else (value,), missing=math.isnan(value)).has_in_sql(
+                cells[name]) for name, value in zip(self.names, row, strict=True)))
+            for row in self._known.tolist()
+        ]  # fmt: skip
+        return sql.no(sql.either(*kinds))
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -87,6 +87,10 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
+        return counting(self._wanted(schema, settings), records=1, noise_multiplier=noise_multiplier)
+
+    def _wanted(self, schema: Schema, settings: RelationalStatisticsSettings) -> list[tuple[str, int, float]]:
+        """Return the purpose of each release, its number of tables and its share of the budget."""
         wanted = []
         for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings):
             planned = plan_releases(stage.schema, "", round_values=settings.round_values, given=stage.given)
@@ -94,7 +98,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
             ]
-        return counting(wanted, records=1, noise_multiplier=noise_multiplier)
+        return wanted
 
     @override
     def warnings(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
@@ -118,7 +122,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
         return Work(
             flops=sum(own.flops for own in each),
-            steps=sum(own.steps for own in each),
+            steps=len(self._wanted(schema, settings)),
             memory_bytes=max(own.memory_bytes for own in each) + 2 * _BYTES * rows * schema.public_units,
         )
 
