@@ -17,7 +17,7 @@ from typing_extensions import override
 from doublure.access import Access
 from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
-from doublure.methods.method import Method
+from doublure.methods.method import Method, Released
 from doublure.methods.statistics.images.method import ImageStatistics
 from doublure.methods.statistics.of_kind import StatisticsStrategy, overall_noise
 from doublure.methods.statistics.relational.method import RelationalStatistics
@@ -89,8 +89,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     def forecast(
         self, planned: Guarantee, settings: StatisticsSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        del planned, touches
-        return self.of_kind[schema.kind].explained(schema, settings)
+        del planned
+        own = self.of_kind[schema.kind]
+        limits = own.noise_limits(schema, settings, touches, tuple)
+        return (*own.explained(schema, settings, touches), *(f"Limit: {limit}" for limit in limits))
 
     @override
     def shown_together(
@@ -117,6 +119,12 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     @override
     def limits(self, schema: Schema, settings: StatisticsSettings) -> tuple[str, ...]:
         return self.of_kind[schema.kind].limits(schema, settings)
+
+    @override
+    def noise_limits(
+        self, schema: Schema, settings: StatisticsSettings, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        return self.of_kind[schema.kind].noise_limits(schema, settings, touches, released)
 
     @override
     def asks_owners(self, schema: Schema, settings: StatisticsSettings) -> bool:

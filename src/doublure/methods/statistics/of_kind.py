@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from doublure.access import Access, events
+from doublure.methods.method import Released
 from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent, calibrate
 from doublure.schema import Schema
@@ -60,9 +61,16 @@ class StatisticsStrategy(ABC, Generic[S]):
         del schema, noise_multiplier
         return settings
 
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         """Return further lines for the explanation of a plan."""
-        del schema, settings
+        del schema, settings, touches
+        return ()
+
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        """Return limits of every sample that follow from noise; see :class:`doublure.methods.method.Method`."""
+        del schema, settings, touches, released
         return ()
 
     def shown_together(
