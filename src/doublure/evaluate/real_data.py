@@ -38,8 +38,11 @@ from doublure.errors import DataError, InputError, SettingError
 from doublure.ledger import Ledger
 from doublure.measures.tables.unlisted import with_unlisted
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema.columns import CategoryColumn, Column, label
+from doublure.schema.fact_states import Learn
 from doublure.schema.relational import RelationalSchema
 from doublure.support import files
+from doublure.support.guessing import free_word
 from doublure.support.objects import ObjectPath, Place, find_place
 from doublure.support.tensors import sha256_of
 
@@ -92,7 +95,7 @@ def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:
     """
     tables = getattr(schema, "tables", {"": schema})
     opened = {
-        table: {name: other for name, column in own.columns.items() if (other := column.opened()) is not None}
+        table: {name: _by_no_list(column) for name, column in own.columns.items() if column.opened(()) is not None}
         for table, own in tables.items()
     }
     if not isinstance(content, (pd.DataFrame, RelatedRows)) or not any(opened.values()):
@@ -114,6 +117,12 @@ def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:
         return kept("", content, written)
     frames = {table: kept(table, frame, written.frames[table]) for table, frame in content.frames.items()}
     return dataclasses.replace(content, frames=frames)
+
+
+def _by_no_list(column: Column) -> Column:
+    """Return a column that reads any text as a value."""
+    other = column.fallback or free_word([*column.missing_tokens, *map(label, column.domain)])
+    return CategoryColumn(values=Learn(learn=1.0), other=other, missing=column.missing)
 
 
 def _unresolved(schema: Any, tables: Mapping[str, Any]) -> RelationalSchema:
