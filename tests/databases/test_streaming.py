@@ -104,6 +104,29 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_the_rows_of_a_release_become_a_table(engine, tmp_path, monkeypatch, request):
+    """The bundle is verified as always, and the table has its rows."""
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    schema = db.Schema.parse(SCHEMA)
+    plan = db.plan(schema, epsilon=3.0, delta=1e-4, accountant="rdp", fit_steps=5, starts=1)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
+    db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
+    into = table_of(url, f"released_{engine}")
+    words = ["release", str(tmp_path / "run"), "-n", "40", "--into", into]
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "csv"), "--format", "csv"]) == 2
+    assert not (tmp_path / "csv").exists()
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "bundle")]) == 0
+    assert db.verify(tmp_path / "bundle", ledger=ledger.path)["files"] > 3
+    found = open_data(DatabaseStream(url, NamedRelation(table=f"released_{engine}")), "table", schema.written)
+    found.check(schema)
+    wanted = open_data(tmp_path / "bundle" / "data.parquet", "table", schema.written)
+    wanted.check(schema)
+    pd.testing.assert_frame_equal(found.load(schema).frame, wanted.load(schema).frame)
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "again")]) == 2
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monkeypatch, request):
     url = base(engine, tmp_path, monkeypatch, request, worlds.records(5))
     made = table_of(url, "half")

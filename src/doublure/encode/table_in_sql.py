@@ -104,7 +104,7 @@ class _Numbers:
         own = self._encoder.encoding(name)
         if isinstance(own, Gap):
             return sql.call("GREATEST", self._snapped(name, own.own), self._before(own.first))  # passes over NULL
-        return self._snapped(name, own.column)
+        return self._snapped(name, self._encoder.schema.columns[name])
 
     def _snapped(self, name: str, column: Column) -> Expr:
         from sqlglot import exp
