@@ -17,7 +17,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.data.databases.relation import NamedRelation
-from doublure.data.databases.streaming import DatabaseStream, table_output
+from doublure.data.databases.streaming import ArrowDuck, ArrowPostgres, DatabaseStream, table_output
 from doublure.data.opening import open_data
 from doublure.errors import DataError, DoublureError, SettingError
 
@@ -83,8 +83,18 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
         yield from read(stream, *given)
 
     monkeypatch.setattr(DatabaseStream, "_batches", noted)
+    driver, said = ArrowDuck if engine == "duckdb" else ArrowPostgres, []
+    asked = driver.rows
+
+    def note(database, text):
+        said.append((text, len(db.Ledger.open(ledger.path).entries) > 1))
+        return asked(database, text)
+
+    monkeypatch.setattr(driver, "rows", note)
     db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
     assert charged == [True]
+    assert [paid for _, paid in said] == [False, True]
+    assert said[0][0].endswith("LIMIT 0")  # the header; no row is read before the charge
     run = json.loads((tmp_path / "run" / "run.json").read_text())
     assert run["database"] == {"engine": engine, "table": "streamed"}
     made = table_of(url, f"made_{random.getrandbits(30)}")

@@ -241,8 +241,9 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     """
     address = read_address(url, of_table=True)
     table = NamedRelation(table=str(address.inside))
-    with closing(_open(address, writes=True)) as database:
-        if not forced:
+    made = isinstance(address, DuckAddress) and not Path(address.database).exists()
+    if not (forced or made):
+        with closing(_open(address)) as database:
             _refuse_taken(address, database, table)
     with tempfile.TemporaryDirectory(prefix="doublure-") as folder:
         path = Path(folder, "table.parquet")
