@@ -39,6 +39,7 @@ BAYESIAN_ASSUMPTIONS = (
 
 PUBLIC_GENERATOR = "the public generator"
 PUBLIC_LABELS = "the public labelling set"
+PUBLIC_CANDIDATES = "the public candidates"
 NO_SHARED_PEOPLE = "no person of its public data is among the private records"
 NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private records"
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
@@ -406,7 +407,7 @@ def _dp(guarantee: Guarantee) -> str:
 
 def _given_public(guarantee: Guarantee) -> str:
     """Return the assumptions about public data that a claim uses; nothing where it uses none."""
-    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)
+    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, PUBLIC_CANDIDATES, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)
     return " and that ".join(said for said in guarantee.assumptions if said.startswith(known))
 
 

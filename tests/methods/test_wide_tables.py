@@ -226,7 +226,7 @@ def test_the_targets_fit_follows_the_slope_of_its_loss(monkeypatch):
         SimpleNamespace(size=size, neighbours=np.append(np.ones(size - 1), 0.0), believed=np.full(size, 1000 / size))
         for size in sizes
     ]
-    bias, effects = target_fit.fit_target(nodes, tables, groups, np.zeros((500, 2)), 1000.0)
+    bias, effects = target_fit.fit_target(nodes, tables, (np.array([400.0, 600.0]), 0.1), groups, np.zeros((500, 2)))
     ((slope, moved),) = seen
     assert slope == pytest.approx(moved, rel=1e-5)
     assert bias.shape == (2,)

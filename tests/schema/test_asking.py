@@ -34,8 +34,8 @@ MRN
 n
 oops
 ordinal
-a|b|c
 ?|NA
+a|b|c
 omit
 date
 1900-01-01..2024-12-31
@@ -80,7 +80,7 @@ def test_what_metadata_says_is_not_asked_again(tmp_path: Path) -> None:
         "MRN,id,,,,,\nage,integer,,0,99,false,target\nward,category,,,,,\nnote,omit,,,,,\nborn,date,,1900-01-01,2000-01-01,true,\n"
     )
     made = drafted(FRAME, tmp_path / "codes.csv")
-    dialogue, shown = conversation("buy\ny\n")
+    dialogue, shown = conversation("y\nbuy\n")
     schema = redrafted(FRAME, ask_for_facts(made, dialogue), made).schema
     assert len(shown) == 3
     assert (schema.columns["ward"].values.learn, schema.columns["ward"].other) == (0.05, "Other")
@@ -138,3 +138,15 @@ def test_what_cannot_be_asked_about_is_refused(tmp_path, capsys) -> None:
     words = ["schema", "draft", "--codebook", str(tmp_path / "codes.csv"), "--ask", "-o", str(tmp_path / "s.yaml")]
     assert run_guarded(app, words) == 2
     assert "--ask" in capsys.readouterr().err
+
+
+def test_what_stands_for_rare_values_is_no_word_that_means_missing(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text(
+        "column,type,values,lower,upper,missing,roles\nMRN,omit,,,,,\nage,integer,,0,99,false,target\n"
+        "ward,category,,,,,\nnote,omit,,,,,\nborn,omit,,,,,\n,unit,{name: person},,,,\n,units,60,,,,\n"
+    )
+    made = drafted(FRAME, tmp_path / "codes.csv")
+    answers = ask_for_facts(made, conversation("Other|?\nbuy\n")[0])
+    column = redrafted(FRAME, answers, made).schema.columns["ward"]
+    assert {"Other", "?"} <= {*column.missing_tokens}
+    assert column.fallback == "Other value"

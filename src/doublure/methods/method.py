@@ -7,9 +7,9 @@ fast. A new method is one folder and one line in :mod:`doublure.methods.registry
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -21,6 +21,7 @@ from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job, State
+from doublure.training.noisy_tables import NoisyTable
 from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, Work
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
     from doublure.training.architectures import Critic
 
+Released: TypeAlias = Callable[[], Sequence[NoisyTable]]
+"""Reads the noisy tables that a fit bought."""
 S = TypeVar("S", bound=MethodSettings, default=MethodSettings)
 E = TypeVar("E", bound=Encoder, default=Encoder)
 
@@ -72,6 +75,19 @@ class Method(ABC, Generic[S, E]):
 
     def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Return limits of every sample, a sentence without its full stop each: for plans, displays and cards."""
+        return ()
+
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        """Return limits of every sample that a forecast of noise decides, as :meth:`limits` does.
+
+        Args:
+            schema: The public facts; after a fit with those that were bought.
+            settings: As the plan has decided them.
+            touches: The plan's accesses.
+            released: Reads the noisy tables that a fit bought; none before it.
+        """
         return ()
 
     def knows_shares(self, schema: Schema) -> bool:

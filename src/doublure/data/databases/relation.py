@@ -226,8 +226,10 @@ def refuse_elsewhere(table: str | None, query: str | None) -> None:
 
 def _word(node: Any) -> str:
     """Return what a word is called in SQL; a name of the owner's own is not shown."""
-    key = str(getattr(node, "key", "")).upper()
-    return "a function of its own" if key in ("ANONYMOUS", "COMMAND", "") else key
+    from sqlglot import exp
+
+    known = not isinstance(node, exp.Func | exp.Command) or type(node) in exp.FUNCTION_BY_NAME.values()
+    return str(node.key).upper() if known else "a function of its own"
 
 
 def _refused(message: str, remedy: str) -> SettingError:

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from doublure.access import Access
+from doublure.access import Access, events
+from doublure.methods.method import Released
 from doublure.methods.statistics.settings import StatisticsSettings
-from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
 from doublure.training.owned import OwnerTasks
@@ -60,9 +61,16 @@ class StatisticsStrategy(ABC, Generic[S]):
         del schema, noise_multiplier
         return settings
 
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         """Return further lines for the explanation of a plan."""
-        del schema, settings
+        del schema, settings, touches
+        return ()
+
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        """Return limits of every sample that follow from noise; see :class:`doublure.methods.method.Method`."""
+        del schema, settings, touches, released
         return ()
 
     def shown_together(
@@ -127,6 +135,21 @@ def counting(
         for purpose, tables, share in releases
         if tables
     )
+
+
+def overall_noise(learned: tuple[Access, ...], *, epsilon: float, delta: float) -> float:
+    """Return σ of all releases together, beside the accesses that buy facts; by a quick bound.
+
+    Args:
+        learned: The accesses that buy facts.
+        epsilon: The total ε.
+        delta: The total δ.
+    """
+
+    def together(noise: float) -> list[Event]:
+        return events((*learned, Access(purpose="all", event=GaussianEvent(noise_multiplier=noise))))
+
+    return calibrate(together, epsilon=epsilon, delta=delta, accountant="rdp")
 
 
 def counted_events(job: Job) -> list[DiscreteGaussianEvent]:

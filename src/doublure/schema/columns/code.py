@@ -43,8 +43,10 @@ class CodeColumn(ListedColumn):
     parents: Annotated[Mapping[StrictStr, StrictStr], Field(min_length=1), BeforeValidator(_texts)] | None = Field(
         default=None, description="the group above each code and group, or a CSV file code,parent of them"
     )
-    unlisted: Literal["chapter"] | None = Field(
-        default=None, description="chapter: a code outside the list counts as the smallest group that it shares with it"
+    unlisted: Literal["chapter", "name"] | None = Field(
+        default=None,
+        description="a code outside the list counts as the smallest group that it shares with it, and comes out as a "
+        "listed code of that group (chapter), or under the group's name (name)",
     )
 
     @property
@@ -119,7 +121,17 @@ class CodeColumn(ListedColumn):
     def integer_domain(self) -> IntegerDomain:
         base = super().integer_domain()
         groups = tuple(map(numbered, zip(*self._codes.above, strict=True))) or ((0,),)
-        return CodeDomain(first=base.first, last=base.last, nullable=base.nullable, groups=groups)
+        return CodeDomain(
+            first=base.first, last=base.last, nullable=base.nullable, groups=groups, proxies=self._proxies
+        )
+
+    @property
+    def _proxies(self) -> tuple[int, ...]:
+        """Places of groups that are no value of the list, and are drawn as one of their codes."""
+        if self.unlisted != "chapter" or not isinstance(self.values, tuple):
+            return ()
+        end = len(self.domain) - (self.other is not None and label(self.other) not in map(label, self.values))
+        return tuple(range(len(self.values), end))
 
     @override
     def one_of(self, cells: Sequence[object]) -> Allowed:

@@ -151,9 +151,15 @@ class CodeDomain(IntegerDomain):
 
     Attributes:
         groups: Of each level the group of each place, the coarsest level first.
+        proxies: Places of groups' names, which stand for codes outside the list and are drawn as listed ones.
     """
 
     groups: tuple[tuple[int, ...], ...]
+    proxies: tuple[int, ...] = ()
+
+    @override
+    def undrawn(self) -> tuple[int, ...]:
+        return self.proxies
 
     @override
     def levels(self) -> Ints:

@@ -250,6 +250,14 @@ class Column(Frozen):
         """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
         return lambda _: self.fallback
 
+    def opened(self, texts: Sequence[str] | None = None) -> Column | None:
+        """Return a column that keeps values outside the list apart; None where cells need no list.
+
+        Args:
+            texts: The values, which join the list; if not given, cells are read by no list.
+        """
+        return None
+
     def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
         """Return the place that a text outside the list counts as by its group; None where none does."""
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictFloat, model_validator
@@ -14,7 +14,7 @@ from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
 from doublure.schema.scalars import Misfit, Token, Value, label
-from doublure.support.guessing import suggest
+from doublure.support.guessing import free_word, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,6 +190,16 @@ class ListedColumn(ChoiceColumn):
     @override
     def fallback(self) -> str | None:
         return self.other
+
+    @override
+    def opened(self, texts: Sequence[str] | None = None) -> Column | None:
+        if texts is not None:
+            known = self.values if isinstance(self.values, tuple) else ()
+            return self.model_copy(update={"values": (*known, *texts)})
+        from doublure.schema.columns.category import CategoryColumn
+
+        other = self.other or free_word([*self.missing_tokens, *self.labels])
+        return CategoryColumn(values=Learn(learn=1.0), other=other, missing=self.missing)
 
     @property
     @override

@@ -175,6 +175,10 @@ class Rule(Frozen):
         """The columns that follow from :attr:`sources`, and are not modelled."""
         return self.names[1:] if self.deriving else ()
 
+    def ordered_ends(self, columns: Mapping[str, Column]) -> tuple[str, str] | None:
+        """Return two columns whose order, low and high, follows from public bounds; None where none does."""
+        return None
+
     @property
     def beside(self) -> tuple[str, ...]:
         """The columns that are counted together with the first of :attr:`names`, as one variable."""

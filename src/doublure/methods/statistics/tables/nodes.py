@@ -194,7 +194,7 @@ class Node:
             groups: The same of groups.
         """
         listed, kinds = self.listed, self.leaves.domain.nullable
-        self.codes = CodePosterior(self.leaves.domain.nested_levels())
+        self.codes = CodePosterior(self.leaves.domain.nested_levels(), self.leaves.domain.undrawn())
         self.codes.see(np.arange(listed), single.counts[:listed], single.variance)
         body = groups.counts[: len(groups.counts) - kinds]
         self.codes.see(self.smallest_groups()[:listed], body, groups.variance)

@@ -11,11 +11,12 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 5    full cells in single and round values, ``(parts,)``    leaves and their masses
 6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
 7    long lists of codes, and their groups, ``(codes,)``    masses of codes
-8    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-9    each node within the target, ``(m, V)``                margins of nodes and of the target
-10   scores of pairs, one number each                       which pairs are counted, and the spanning tree
-11   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-12   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+8    the target, ``(V,)``                                   rows of each of its values
+9    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+10   each node within the target, ``(m, V)``                margins of nodes and of the target
+11   scores of pairs, one number each                       which pairs are counted, and the spanning tree
+12   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+13   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -30,6 +31,7 @@ from typing import overload
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from doublure.encode.conditions import shares_of
 from doublure.encode.table_values import TableValues
 from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
@@ -54,11 +56,10 @@ from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
 _FEWEST, _MOST_OWN = 10, 36
-_FEWEST_PAIRED = 8
-_LEAST_NOISE = 1e-9
+_LEAST_NOISE, _LEAST_ROWS = 1e-9, 1.0
 _CHANCE = 0.8
 """√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
-_PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
+_PUBLISHED = {plan.TARGET, plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases whose tables are informative by themselves."""
 _FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
 """Weight of the noise of columns and pairs in focus, and of pairs with one column in focus. A weight of 8 makes a table
@@ -94,7 +95,9 @@ class NoisyTables:
         target: The values of the column that is drawn last; None without one.
         target_part: Its place in a compact record; -1 without one.
         pairs_within: Whether pairs are counted within the target.
-        class_rows: ``(V,)`` rows of each value of the target if pairs are counted within it; else ``(1,)`` all rows.
+        target_rows: ``(V,)`` likely rows of each value of the target, if a column is drawn last.
+        target_precision: One over the variance of each, before values share what is known.
+        class_rows: ``(V,)`` those rows if pairs are counted within the target; else ``(1,)`` all rows.
         by_class: For each node ``(m, V)`` counts of its groups by class, and ``(m, V)`` variances of their noise.
         by_target: For each node its table with the target, ``(m, V)``.
         scores: ``(nodes, nodes)`` distance of pairs from independence; -inf for pairs that are not scored.
@@ -117,7 +120,7 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
-        self._focus = plan.parse_focus(encoder.schema, settings.focus, settings.within or "")
+        self._focus = plan.parse_focus(encoder.schema, settings.focus)
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
         last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
@@ -126,13 +129,17 @@ class NoisyTables:
         self.pairs_within = (
             self.target is not None and plan.BY_TARGET not in self._events and (plan.PAIRS in self._events)
         )
+        self.target_rows: Floats = np.zeros(0)
+        self.target_precision = 1.0
+        self._own_part = -1
+        self._own_counts: list[NoisyCounts] = []
         self.class_rows: Floats = np.ones(1)
         self.by_class: list[tuple[Floats, Floats]] = []
         self.blocks: dict[int, tuple[int, ...]] = {}
         self._missing: list[MissingBlock] = []
         self._seen_patterns: list[NoisyCounts] = []
         self.nodes: list[Node] = []
-        self.rows = 1.0
+        self.rows, self._rows_variance = 1.0, 1.0
         self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
@@ -145,6 +152,7 @@ class NoisyTables:
         """Make all releases."""
         self._count_patterns()
         self._find_values()
+        self._count_target()
         self._count_columns()
         self._count_by_target()
         self._score_pairs()
@@ -246,6 +254,28 @@ class NoisyTables:
             node.locate_codes(*counted[plan.CODE_LEVELS * place : plan.CODE_LEVELS * (place + 1)])
         return counted
 
+    def _count_target(self) -> None:
+        """Count the target's values."""
+        name = plan.counted_target(self.encoder.schema, self._settings.within or "")
+        self._own_part = self.encoder.columns.index(name) if plan.TARGET in self._events else -1
+        wanted = [(_each_value(self.encoder.domains[self._own_part], self._own_part),)] if self._own_part >= 0 else []
+        self._own_counts = self._released(plan.TARGET, wanted)
+
+    def _know_target(self, totals: Floats, precision: float) -> None:
+        """Estimate the target's rows from other tables' sums, its own count, and shares that are known."""
+        for own in self._own_counts:
+            totals, precision = totals + own.counts / own.variance, precision + 1 / own.variance
+        column = self.encoder.schema.columns[self._settings.within or ""]
+        if column.fact("shares") is not None:
+            shares = shares_of(column, len(totals))
+            self.target_rows, self.target_precision = np.maximum(self.rows * shares, _LEAST_ROWS), 1.0
+            return
+        counts, variances = totals / precision, np.full(len(totals), 1 / precision)
+        gain = self._rows_variance / (self._rows_variance + variances.sum())
+        total = max(self.rows + gain * (float(counts.sum()) - self.rows), _LEAST_ROWS)  # all rows, from both
+        self.target_rows = np.maximum(posterior_counts(counts, variances, total=total), _LEAST_ROWS)
+        self.target_precision = precision
+
     def _count_columns(self) -> None:
         """Count each column in groups of its leaves, and estimate the number of rows."""
         columns = self.nodes
@@ -261,12 +291,15 @@ class NoisyTables:
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
             node.counts, node.variance = noisy.counts, noisy.variance
+            for own in self._own_counts if node.leaves.part == self._own_part and node.patterns is None else ():
+                gain = noisy.variance / (noisy.variance + own.variance)
+                node.counts, node.variance = noisy.counts + gain * (own.counts - noisy.counts), gain * own.variance
         # Each node's counts add up to all rows, with the noise of all its cells: the sums are weighted by precision.
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
-        self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
+        self.rows, self._rows_variance = max(1.0, float((weights * totals).sum() / weights.sum())), 1 / weights.sum()
         most = self._most_groups(self.rows)
-        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
+        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(plan.FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
         self._keep_patterns(paired, pair_noise)
@@ -278,6 +311,11 @@ class NoisyTables:
         within = _each_value(self.target, self.target_part)
         wanted = [(node.axis(node.coarse), within) for node in self.nodes]
         self.by_target = self._released(plan.BY_TARGET, wanted, [self._weight(node) for node in self.nodes])
+        totals, precision = np.zeros(self.target.size), 0.0
+        for noisy in self.by_target:
+            totals += noisy.counts.sum(0) / (len(noisy.counts) * noisy.variance)
+            precision += 1 / (len(noisy.counts) * noisy.variance)
+        self._know_target(totals, precision)
         for node, noisy in zip(self.nodes, self.by_target, strict=True):
             node.take_margin(noisy.counts.sum(1), noisy.counts.shape[1] * noisy.variance)
 
@@ -335,7 +373,9 @@ class NoisyTables:
             cells = noisy.counts.shape[0] * noisy.counts.shape[1] * noisy.variance
             totals += noisy.counts.sum((0, 1)) / cells
             precision += 1 / cells
-        self.class_rows = np.maximum(totals / precision, 1.0) if within else np.array([self.rows])
+        if within:
+            self._know_target(totals, precision)
+        self.class_rows = self.target_rows if within else np.array([self.rows])
         for place, node in enumerate(self.nodes):
             self.by_class.append(self._within_classes(place, node, classes))
             node.believe(self.rows)
@@ -402,7 +442,8 @@ class NoisyTables:
         """Return the weight of the noise of a table of these nodes, relative to others."""
         names = self._names(nodes)
         within = frozenset([self._settings.within])
-        if names in self._focus or names | within in self._focus:
+        asked = names in self._focus or names | within in self._focus
+        if asked or (self.pairs_within and any(frozenset([name]) | within in self._focus for name in names)):
             return _FOCUSED
         return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
 
