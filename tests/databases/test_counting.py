@@ -13,12 +13,14 @@ pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from planting import plant
 
 import doublure as db
 from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
 from doublure.encode.table_values import TableValues
+from doublure.private import sql_partitions
 from doublure.private.partitions import SinglePartition
 from doublure.private.queries.axes import Intervals
 from doublure.private.queries.counts import Counts
@@ -222,11 +224,16 @@ columns:
 """
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
-    """Codes of two bytes that begin below zero; intervals of single codes, close together, and of half the range."""
+AT = [-300, -100, 0, 100, 250, 400]
+CUT, START = 'code < exp.column(f"cut{at}", table=name)', 'code >= exp.column("start", table=name)'
+
+
+def compare_axes(engine, tmp_path, monkeypatch, request):
+    """Count codes of two bytes that begin below zero; on intervals of single codes, close together, and even ones."""
     draw = np.random.default_rng(3)
-    rows = [(int(draw.integers(-30000, 30001)), round(float(draw.normal(0, 300)), 2)) for _ in range(400)]
+    rows = [
+        (int(draw.integers(-30000, 30001)), round(float(draw.normal(0, draw.choice([3, 300]))), 2)) for _ in range(400)
+    ]
     made = "CREATE TABLE signed (debt INTEGER, far DOUBLE PRECISION)"
     filled = f"INSERT INTO signed VALUES {', '.join(map(str, rows))}"
     if engine == "duckdb":
@@ -241,6 +248,7 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         monkeypatch.setenv("PGPASSWORD", server.password)
         url = server.url()
         with server.connect() as connection:
+            connection.execute("DROP TABLE IF EXISTS signed")
             connection.execute(made)
             connection.execute(filled)
     schema = db.Schema.parse(SIGNED)
@@ -258,7 +266,9 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         even = Intervals(part=part, starts=evens, cells=np.arange(40), size=40)
         near = Intervals(part=part, starts=close, cells=np.arange(len(close)) % 7, size=7)
 
-        asked = Counts(tables=[(axis,) for axis in (one, even, near)] + [(even, near)], max_records=1)
+        few = Intervals(part=part, starts=np.array([-1e9, 0.0, 90.0]), cells=np.array([2, 0, 1]), size=3)
+        some = Intervals(part=part, starts=np.array(AT, dtype=float), cells=np.arange(len(AT))[::-1], size=len(AT))
+        asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some)] + [(even, near)], max_records=1)
         (answer,) = places.answers(asked, sample_rate=1.0)
         wanted = [
             np.bincount(np.ravel_multi_index([axis.of(codes) for axis in table], [axis.size for axis in table]),
@@ -267,6 +277,27 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         ]  # fmt: skip
         assert np.array_equal(answer.total, np.concatenate(wanted))
     records.close()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
+    compare_axes(engine, tmp_path, monkeypatch, request)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "old", "new"),
+    [
+        (SqlPartitions, "_of_runs", CUT, CUT.replace("<", "<=")),
+        (SqlPartitions, "_of_runs", "code.copy() - sql.whole(first)", "code.copy() - sql.whole(first + 1)"),
+        (SqlPartitions, "_of_runs", START, START.replace(">=", ">")),
+        (sql_partitions._CodeBuckets, "of", "begun + (width - 1)", "begun"),
+        (sql_partitions, "_cases", "_cases(above, code)", "_cases(below, code)"),
+    ],
+)
+def test_a_code_in_another_cell_is_seen(owner, name, old, new, tmp_path, monkeypatch, request):
+    plant(monkeypatch, owner, name, (old, new))
+    with pytest.raises(AssertionError):
+        compare_axes("duckdb", tmp_path, monkeypatch, request)
 
 
 RULED = """

@@ -207,7 +207,8 @@ def test_what_is_not_there_is_refused(tmp_path):
         ("born: {type: integer, bounds: [0, 5], missing: true}", "stored as day"),
         ("born: {type: category, values: [a], missing: true}", "stored as day"),
         ("wake: {type: duration, bounds: ['0:00:00', '9:00:00'], missing: true}", "stored as clock"),
-        ("coded: {type: code, values: [A00, B10], levels: [1], unlisted: chapter, other: none}", "not said in SQL"),
+        ("grade: {type: code, values: [A00, B10], levels: [1], unlisted: chapter, other: none, missing: true}",
+         "begin of texts"),
         ("minutes: {type: duration, bounds: ['0:00:00', '9:00:00'], missing: true}", "stored as whole"),
         ("sent: {type: datetime, bounds: [2020-01-01T00:00:00, 2021-01-01T00:00:00], missing: true,"
          " date_format: DD.MM.YYYY}", "spelling"),

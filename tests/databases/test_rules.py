@@ -20,8 +20,8 @@ from doublure.data.opening import open_data
 from doublure.data.tables.rules import find_violations
 from doublure.errors import DataError
 from doublure.run.database_records import DatabaseRecords
-from doublure.schema.allowed import Allowed
 from doublure.schema.columns import sql_words as sql
+from doublure.schema.rules import rule_sql
 
 COLUMNS = {
     "number": "INTEGER", "job": "VARCHAR", "ward": "VARCHAR", "kind": "VARCHAR", "age": "INTEGER", "fee": "INTEGER",
@@ -137,6 +137,6 @@ def test_records_break_the_same_rules(engine, tmp_path, monkeypatch, request):
 
 def test_a_condition_that_takes_a_missing_cell_for_another_is_seen(tmp_path, monkeypatch, request):
     url = made("duckdb", tmp_path, monkeypatch, request, rows_of(300))
-    plant(monkeypatch, Allowed, "has_in_sql", ("(sql.is_null(cell.number), gone)", "(sql.is_null(cell.number), there)"))
+    plant(monkeypatch, rule_sql, "is_among", ("(sql.is_null(cell.number), gone)", "(sql.is_null(cell.number), there)"))
     with pytest.raises(AssertionError):
         compare(url, tmp_path, db.Schema.parse(SCHEMA))

@@ -17,7 +17,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.data.databases.relation import NamedRelation
-from doublure.data.databases.streaming import DatabaseStream, table_output
+from doublure.data.databases.streaming import ArrowDuck, ArrowPostgres, DatabaseStream, table_output
 from doublure.data.opening import open_data
 from doublure.errors import DataError, DoublureError, SettingError
 
@@ -83,8 +83,18 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
         yield from read(stream, *given)
 
     monkeypatch.setattr(DatabaseStream, "_batches", noted)
+    driver, said = ArrowDuck if engine == "duckdb" else ArrowPostgres, []
+    asked = driver.rows
+
+    def note(database, text):
+        said.append((text, len(db.Ledger.open(ledger.path).entries) > 1))
+        return asked(database, text)
+
+    monkeypatch.setattr(driver, "rows", note)
     db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
     assert charged == [True]
+    assert [paid for _, paid in said] == [False, True]
+    assert said[0][0].endswith("LIMIT 0")  # the header; no row is read before the charge
     run = json.loads((tmp_path / "run" / "run.json").read_text())
     assert run["database"] == {"engine": engine, "table": "streamed"}
     made = table_of(url, f"made_{random.getrandbits(30)}")
@@ -101,6 +111,29 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
     for column in ("age", "price", "born", "seen"):
         assert found[column].isna().tolist() == plain[column].isna().tolist()
         assert (found[column].dropna().to_numpy() == plain[column].dropna().to_numpy()).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_rows_of_a_release_become_a_table(engine, tmp_path, monkeypatch, request):
+    """The bundle is verified as always, and the table has its rows."""
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    schema = db.Schema.parse(SCHEMA)
+    plan = db.plan(schema, epsilon=3.0, delta=1e-4, accountant="rdp", fit_steps=5, starts=1)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
+    db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
+    into = table_of(url, f"released_{engine}")
+    words = ["release", str(tmp_path / "run"), "-n", "40", "--into", into]
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "csv"), "--format", "csv"]) == 2
+    assert not (tmp_path / "csv").exists()
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "bundle")]) == 0
+    assert db.verify(tmp_path / "bundle", ledger=ledger.path)["files"] > 3
+    found = open_data(DatabaseStream(url, NamedRelation(table=f"released_{engine}")), "table", schema.written)
+    found.check(schema)
+    wanted = open_data(tmp_path / "bundle" / "data.parquet", "table", schema.written)
+    wanted.check(schema)
+    pd.testing.assert_frame_equal(found.load(schema).frame, wanted.load(schema).frame)
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "again")]) == 2
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -163,7 +163,7 @@ class PointEncoding:
 
     @property
     def pieces(self) -> tuple[tuple[float, float, float], ...]:
-        """Where each axis begins, how long it is, and the number that stands for a missing one."""
+        """The begin of each axis, its length, and the number that stands for a missing one."""
         return tuple((*self._axis(at), self._both[at].known_grid[0]) for at in (0, 1))
 
     @property

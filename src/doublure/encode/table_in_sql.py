@@ -43,7 +43,7 @@ def select_codes(
 
     inner, outer, begun = [], [], len(cells.words.lookups)
     later: list[SqlLookup] = []
-    numbers = _Numbers(encoder, cells)
+    numbers = _MeasuredNumbers(encoder, cells)
     for part, name in enumerate(encoder.columns):
         own, place = encoder.encoding(name), cells.places[name]
         number = exp.column(f"n{place}")
@@ -89,7 +89,7 @@ def _joined(statement: Any, lookups: Sequence[SqlLookup]) -> Any:
     return statement
 
 
-class _Numbers:
+class _MeasuredNumbers:
     """Numbers that others are measured from, in SQL, as :class:`TableEncoder` finds them."""
 
     def __init__(self, encoder: TableValues, cells: CellsInSql) -> None:
@@ -104,7 +104,7 @@ class _Numbers:
         own = self._encoder.encoding(name)
         if isinstance(own, Gap):
             return sql.call("GREATEST", self._snapped(name, own.own), self._before(own.first))  # passes over NULL
-        return self._snapped(name, own.column)
+        return self._snapped(name, self._encoder.schema.columns[name])
 
     def _snapped(self, name: str, column: Column) -> Expr:
         from sqlglot import exp

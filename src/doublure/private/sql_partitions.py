@@ -111,7 +111,7 @@ class _CodeRuns:
 
 
 @dataclass(frozen=True)
-class _Buckets:
+class _CodeBuckets:
     """Codes in buckets of one width, with the runs that begin within each.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Buckets:
     last: IntArray
 
     @classmethod
-    def of(cls, runs: _CodeRuns, first: int, last: int) -> _Buckets:
+    def of(cls, runs: _CodeRuns, first: int, last: int) -> _CodeBuckets:
         """Return the buckets of codes from the first to the last."""
         width = 1
         while (last - first) // width >= _BUCKETS:
@@ -228,7 +228,7 @@ class SqlPartitions(Partitions[Any]):
         rows = self._database.rows(
             sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
         )
-        counts = [np.zeros(_cells_of(table), dtype=np.int64) for table in tables]
+        counts = [np.zeros(_count_cells(table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
             counts[at][cell] += count
         return counts
@@ -280,7 +280,7 @@ class SqlPartitions(Partitions[Any]):
         if said is not None:
             return _SaidAxis(said)
         first, last = self._table.domains[part]
-        buckets = _Buckets.of(runs, first, last)
+        buckets = _CodeBuckets.of(runs, first, last)
         name = self._fresh("axis")
         if buckets.deepest > _MOST_CUTS:
             self._database.insert(name, {"start": runs.starts.tolist(), "cell": runs.cells.tolist()})
@@ -322,7 +322,7 @@ def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
     """Yield tables in turn, as many together as have so many cells."""
     batch, cells = dict[int, Table](), 0
     for key, table in tables.items():
-        own = _cells_of(table)
+        own = _count_cells(table)
         if batch and cells + own > CELLS_AT_ONCE:
             yield batch
             batch, cells = {}, 0
@@ -332,7 +332,7 @@ def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
         yield batch
 
 
-def _cells_of(table: Table) -> int:
+def _count_cells(table: Table) -> int:
     return math.prod(axis.size for axis in table)
 
 

@@ -15,8 +15,6 @@ from doublure.schema.scalars import Value
 if TYPE_CHECKING:
     import numpy as np
 
-    from doublure.schema.columns.sql_words import Expr, RuleCell
-
     Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
@@ -64,24 +62,6 @@ class Allowed:
         values = tuple(float(value) for value in answer.values)
         states = tuple(int(state) for state in answer.states)
         return cls(values=values, span=span, missing=bool(answer.missing), states=states, slack=float(answer.slack))
-
-    def has_in_sql(self, cell: RuleCell) -> Expr:
-        """Return the condition that a cell is among them."""
-        from doublure.schema.columns import sql_words as sql
-
-        gone = sql.no(sql.never()) if self.missing else sql.never()
-        if self.missing and self.states:
-            state = sql.whole(0) if cell.state is None else cell.state
-            gone = sql.among(state, map(sql.whole, self.states))
-        spans = [] if self.span is None else [self.span]
-        spans += [(value, value) for value in self.values] if self.slack else []
-        found = [
-            sql.both(cell.number >= sql.real(low - self.slack), cell.number <= sql.real(high + self.slack))
-            for low, high in spans
-        ]
-        found += [] if self.slack else [sql.among(cell.number, map(sql.real, self.values))]
-        there = sql.either(*found) if found else sql.never()
-        return sql.case((sql.is_null(cell.number), gone), otherwise=there)
 
     def has(self, numbers: Any) -> Any:
         """Return ``(N,)``: which numbers are among them, NaN for an empty cell; of one float, whether it is."""

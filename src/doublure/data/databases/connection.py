@@ -18,7 +18,7 @@ from doublure.support.postgres import PostgresAddress
 
 R = TypeVar("R")
 _WORK_MEMORY = "256MB"
-"""What PostgreSQL may hold of the cells of one statement: some 2^18 at a few hundred bytes, and as much again."""
+"""Memory for the cells of one statement in PostgreSQL: some 2^18 at a few hundred bytes, and as much again."""
 
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(

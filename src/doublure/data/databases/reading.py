@@ -122,10 +122,10 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
         on = exp.column("key", table=each.name).eq(each.key)
         middle = middle.join(each.name, on=on, join_type="LEFT", copy=False)
     outer = sql.select(*fitted, of=sql.nested(_apart(middle, words), _READ))
-    found = CellsInSql(
+    cells = CellsInSql(
         words=words, places=places, statement=outer, stated=frozenset(stated), labelled=frozenset(labelled)
     )
-    return _with_rules(found, schema, [each.alias for each in fitted])
+    return _with_rules(cells, schema, [each.alias for each in fitted])
 
 
 def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> CellsInSql:

@@ -11,8 +11,9 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from typing_extensions import override
@@ -27,6 +28,7 @@ from doublure.support.postgres import PostgresAddress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+R = TypeVar("R")
 _ROWS = 2**16
 
 
@@ -158,12 +160,12 @@ def _open(address: DatabaseAddress, *, writes: bool = False) -> ArrowDatabase:
     if isinstance(address, DuckAddress):
         if not writes and not Path(address.database).is_file():
             raise DataError("there is no such file", field=address.database, remedy="give the path of a database")
-        return _guarded(address, lambda: ArrowDuck(address, writes=writes))
+        return _guarded(address, partial(ArrowDuck, address, writes=writes))
     require_driver(address.engine, "adbc_driver_postgresql")
-    return _guarded(address, lambda: ArrowPostgres(address, writes=writes))
+    return _guarded(address, partial(ArrowPostgres, address, writes=writes))
 
 
-def _guarded(address: DatabaseAddress, act: Callable[[], Any]) -> Any:
+def _guarded(address: DatabaseAddress, act: Callable[[], R]) -> R:
     """Return what a call of a driver returns.
 
     Raises:
@@ -239,8 +241,9 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     """
     address = read_address(url, of_table=True)
     table = NamedRelation(table=str(address.inside))
-    with closing(_open(address, writes=True)) as database:
-        if not forced:
+    made = isinstance(address, DuckAddress) and not Path(address.database).exists()
+    if not (forced or made):
+        with closing(_open(address)) as database:
             _refuse_taken(address, database, table)
     with tempfile.TemporaryDirectory(prefix="doublure-") as folder:
         path = Path(folder, "table.parquet")

@@ -90,12 +90,12 @@ class ListedTuples(NumericRule):
     @override
     def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
         from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import is_among
 
-        kinds = [
-            sql.both(*(Allowed(values=() if math.isnan(value) else (value,), missing=math.isnan(value)).has_in_sql(
-                cells[name]) for name, value in zip(self.names, row, strict=True)))
-            for row in self._known.tolist()
-        ]  # fmt: skip
+        kinds = []
+        for row in self._known.tolist():
+            listed = (Allowed(missing=True) if math.isnan(value) else Allowed(values=(value,)) for value in row)
+            kinds.append(sql.both(*(is_among(own, cells[name]) for name, own in zip(self.names, listed, strict=True))))
         return sql.no(sql.either(*kinds))
 
     @override

@@ -155,10 +155,11 @@ class Determines(Rule):
 def _is(cell: float | None, number: Expr) -> Expr:
     """Return the condition that a number is a cell, None for an empty one."""
     from doublure.schema.columns import sql_words as sql
+    from doublure.schema.rules.rule_sql import is_among
 
     if cell is None:
         return sql.is_null(number)
-    return Allowed(values=(cell,), slack=1e-9 * max(1.0, abs(cell))).has_in_sql(sql.RuleCell(number))
+    return is_among(Allowed(values=(cell,), slack=1e-9 * max(1.0, abs(cell))), sql.RuleCell(number))
 
 
 @dataclass(frozen=True)

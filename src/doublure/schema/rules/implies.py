@@ -95,9 +95,10 @@ class ImpliedCells(NumericRule):
     @override
     def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
         from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import is_among
 
         fires, follows = (
-            sql.both(*(own.has_in_sql(cells[name]) for name, own in side.items())) for side in (self.when, self.then)
+            sql.both(*(is_among(own, cells[name]) for name, own in side.items())) for side in (self.when, self.then)
         )
         return sql.both(fires, sql.no(follows))
 
