@@ -103,8 +103,8 @@ def test_keys_come_out_fresh_and_lead_to_their_rows(tmp_path):
     ("old", "new", "said"),
     [
         ("foreign_key: [land, customer]", "foreign_key: [land]", "not as many columns as the key"),
-        ("    foreign_key: [land, customer, order]", "    key: [order, land, customer]\n    foreign_key: [land, customer, "
-         "order]", "leave key out"),
+        ("    foreign_key: [land, customer, order]", "    key: [order, land, customer]\n"
+         "    foreign_key: [land, customer, order]", "leave key out"),
         ("key: [country, nr]", "key: [country, country]", "names a column twice"),
         ("key: [country, nr]", "key: [country, tier]", "names tier; describe that column with type: id"),
     ],

@@ -53,8 +53,8 @@ def write_related(
                 done = {name: table.count for name, table in rows.items()}
                 for name, frame in chunk.handed_out(done).items():
                     rows[name].add(frame)
-            for name, table in public.items():
-                rows[name].add(table.frame)
+            for name, given in public.items():
+                rows[name].add(given.frame)
 
     def opened(left: list[str], files: dict[str, BinaryIO]) -> None:
         if not left:

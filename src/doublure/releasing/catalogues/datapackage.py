@@ -97,15 +97,15 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     written = {column.name: column.written for column in columns}
     keys = entry.keys(table.name)
     if keys.get("key"):
-        own = [written[name] for name in names_of(keys["key"])]
-        found["primaryKey"] = own[0] if len(own) == 1 else own
+        key_columns = [written[name] for name in names_of(keys["key"])]
+        found["primaryKey"] = key_columns[0] if len(key_columns) == 1 else key_columns
     if keys.get("foreign_key"):
         parent = keys["parent"]
         above = {column.name: column.written for column in entry.tables[parent].columns}
         held = [above[name] for name in names_of(entry.keys(parent)["key"])]
-        fields = [written[name] for name in names_of(keys["foreign_key"])]
+        naming = [written[name] for name in names_of(keys["foreign_key"])]
         found["foreignKeys"] = [
-            {"fields": fields, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
+            {"fields": naming, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
         ]
     for own, public in keys.get("references", {}).items():
         (key,) = (each.written for each in entry.tables[public].columns if each.name == entry.keys(public)["key"])
