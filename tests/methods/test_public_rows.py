@@ -13,7 +13,7 @@ import doublure as db
 from doublure.errors import SettingError
 from doublure.guarantee import UNPROTECTED_ROWS
 from doublure.methods.statistics.tables import fitting, random_effects
-from doublure.methods.statistics.tables.random_effects import Compared, RandomEffects
+from doublure.methods.statistics.tables.random_effects import ComparedCounts, RandomEffects
 
 ABOUT = {"data": "people of last year", "people": "residents of a town", "licence": "CC BY 4.0"}
 SCHEMA = """
@@ -85,9 +85,9 @@ def test_the_weight_of_public_counts_follows_from_how_far_they_are_off():
     true = 3000 * draw.dirichlet(np.full(64, 0.3))
     noisy = true + draw.normal(0, 40, 64)
 
-    def compared(public: np.ndarray) -> Compared:
+    def compared(public: np.ndarray) -> ComparedCounts:
         told = float(((public - public.mean()) ** 2).sum())
-        return Compared(counts=noisy, variance=1600.0, public=public, sampling=2 * (public + 0.5), told=told)
+        return ComparedCounts(counts=noisy, variance=1600.0, public=public, sampling=2 * (public + 0.5), told=told)
 
     near = draw.poisson(true).astype(float)
     [(means, variances)] = RandomEffects().combine([compared(near)])

@@ -134,7 +134,7 @@ class PublicRowsPart(MethodSettings):
         """Return the public rows in canonical form; None where there are none.
 
         Args:
-            schema: The private rows' schema. Cells that do not fit are coerced: the rows are nobody's secret.
+            schema: The private rows' schema. Cells that do not fit are coerced.
 
         Raises:
             SettingError: The file is not the plan's, or cannot be read.

@@ -10,7 +10,7 @@ import numpy as np
 
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.nodes import NoisyCounts
-from doublure.methods.statistics.tables.random_effects import Compared, RandomEffects
+from doublure.methods.statistics.tables.random_effects import ComparedCounts, RandomEffects
 from doublure.private.queries.axes import AnyAxis, Intervals, Table
 from doublure.private.queries.counts import Counts
 from doublure.schema.columns import IntegerDomain
@@ -67,7 +67,7 @@ class PublicCounts:
             own_public, public = public, public[order]
             sampling = (public + _HALF) * scale * (1 + scale)  # of private rows, and of public ones
             compared.append(
-                Compared(
+                ComparedCounts(
                     counts=own.counts[order],
                     variance=own.variance,
                     public=public * scale,
@@ -101,7 +101,7 @@ class PublicCounts:
         count = len(self._records)
         public = np.array([_score(own, count) for own in self._counted(tables)]) * (rows / count)
         sampling = np.full(len(scores), rows * (1 + rows / count))  # a row moves a distance by one at most
-        compared = Compared(
+        compared = ComparedCounts(
             counts=scores, variance=variance, public=public, sampling=sampling, told=float(public @ public)
         )
         [(means, variances)] = self._scores.combine([compared])

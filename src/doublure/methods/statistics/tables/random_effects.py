@@ -41,7 +41,7 @@ _PRIOR = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Compared:
+class ComparedCounts:
     """A table's private and public counts.
 
     Attributes:
@@ -65,11 +65,11 @@ class RandomEffects:
     def __init__(self) -> None:
         self._logs = np.zeros((0, len(_FACTORS)))
 
-    def combine(self, tables: Sequence[Compared]) -> list[tuple[Floats, Floats]]:
+    def combine(self, tables: Sequence[ComparedCounts]) -> list[tuple[Floats, Floats]]:
         """Return the posterior means and variances of each table's counts, in their shape; later tables learn of it."""
         if not tables:
             return []
-        waves = [_Waves.of(table) for table in tables]
+        waves = [_TableWaves.of(table) for table in tables]
         self._logs = np.vstack([self._logs, *(own.likelihoods() for own in waves)])
         likely = np.exp(self._logs - self._logs.max(1, keepdims=True))
         weights = np.ones(len(_FACTORS))
@@ -81,7 +81,7 @@ class RandomEffects:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Waves:
+class _TableWaves:
     """A table's differences as wavelets.
 
     Attributes:
@@ -90,12 +90,12 @@ class _Waves:
         sampling: ``(n,)`` the variance of the latter.
     """
 
-    table: Compared
+    table: ComparedCounts
     apart: Floats
     sampling: Floats
 
     @classmethod
-    def of(cls, table: Compared) -> _Waves:
+    def of(cls, table: ComparedCounts) -> _TableWaves:
         waves = [_haar(size) for size in table.counts.shape]
         squares = [own.multiply(own).tocsr() for own in waves]
         apart, sampling = _along(waves, table.counts - table.public), _along(squares, table.sampling)
@@ -118,12 +118,12 @@ class _Waves:
         back = [_haar(size).T.tocsr() for size in shape]
         squares = [each.multiply(each).tocsr() for each in back]
         means = self.table.public + _along(back, (kept * self.apart).reshape(shape))
-        return np.asarray(means), _along(squares, spread.reshape(shape))
+        return np.asarray(means, dtype=np.float64), _along(squares, spread.reshape(shape))
 
     @property
     def _total(self) -> Floats:
         """``(K, n)`` variance of the differences, for each φ."""
-        return np.multiply.outer(_FACTORS, self.sampling) + self.table.variance
+        return np.asarray(np.multiply.outer(_FACTORS, self.sampling) + self.table.variance, dtype=np.float64)
 
 
 def _along(matrices: list[Any], values: Floats) -> Floats:
