@@ -11,6 +11,7 @@ import pytest
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.drafting.asking import FactDialogue, ask_for_facts
+from doublure.drafting.asks import asks_of
 from doublure.drafting.draft import drafted, redrafted
 from doublure.schema import Schema
 
@@ -150,3 +151,20 @@ def test_what_stands_for_rare_values_is_no_word_that_means_missing(tmp_path: Pat
     column = redrafted(FRAME, answers, made).schema.columns["ward"]
     assert {"Other", "?"} <= {*column.missing_tokens}
     assert column.fallback == "Other value"
+
+
+def test_lists_of_which_one_begins_the_other_are_asked_about() -> None:
+    def asked(grades: str) -> list[str | None]:
+        text = f"""
+doublure: 1
+kind: table
+units: 100
+columns:
+  sub_grade: {{type: category, values: [A1, A2, B1, B2], missing: false}}
+  grade: {{type: category, values: {grades}, missing: false}}
+"""
+        return [ask.declare for ask in asks_of(Schema.parse(text)) if ask.path == "constraints"]
+
+    assert "{determines: [sub_grade, grade], map: FILE}" in asked("[A, B]")
+    for other in ("[A, C]", "[A, B, C]", "[A, B, B2]"):  # a value begins with none, a group begins none, one with two
+        assert not any(said and "determines" in said for said in asked(other))

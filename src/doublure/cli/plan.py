@@ -26,6 +26,13 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     set_: Settings = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Public rows of the same columns, or a bundle's folder; for latentgan a public generator."),
+    ] = None,
+    provenance: Annotated[
+        Path | None, typer.Option(help="YAML on public rows: what data, whose people, which licence.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write plan.json.")] = None,
     as_json: Json = False,
     config: Config = None,
@@ -37,7 +44,8 @@ def plan(
 
     if out is not None:
         check_output(out, schema, replaces="plan")
-    asked = settings(set_)
+    given = {"public": public, "provenance": provenance}
+    asked = settings(set_) | {name: str(path) for name, path in given.items() if path is not None}
     with TerminalProgress() as progress:
         progress.stage("find the noise that spends no more than the budget")
         made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **asked)

@@ -22,7 +22,7 @@ def as_text(given: object) -> object:
     return str(given) if named else given
 
 
-_Place: TypeAlias = Annotated[str, BeforeValidator(as_text)]
+Place: TypeAlias = Annotated[str, BeforeValidator(as_text)]
 
 
 class PublicPart(MethodSettings):
@@ -33,7 +33,7 @@ class PublicPart(MethodSettings):
         public_facts: Its facts; the plan fills them in, and a fit refuses another generator.
     """
 
-    public: _Place = ""
+    public: Place = ""
     public_facts: PublicFacts | None = None
 
     @property

@@ -78,6 +78,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return resolved
 
     @override
+    def ready(self, schema: Schema, settings: StatisticsSettings) -> None:
+        self.of_kind[schema.kind].ready(settings)
+
+    @override
     def decide_noise(
         self, schema: Schema, settings: StatisticsSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> StatisticsSettings:

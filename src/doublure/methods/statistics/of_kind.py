@@ -46,6 +46,10 @@ class StatisticsStrategy(ABC, Generic[S]):
         """Return the computations of an owner beside counts."""
         return OwnerTasks()
 
+    def ready(self, settings: S) -> None:
+        """Check that everything a fit needs beside the private data is there, before anything is charged."""
+        return
+
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts."""

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
 from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
+from doublure.public.rows import PublicRowsPart
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
 
@@ -53,8 +54,8 @@ class StatisticsSettings(MethodSettings):
         return 1
 
 
-class TableStatisticsSettings(StatisticsSettings):
-    """The settings of ``statistics`` on tables.
+class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
+    """The settings of ``statistics`` on tables; those of public rows beside.
 
     Attributes:
         within: The column within whose values all others are counted, and that is drawn last; None: the target, or else
@@ -83,7 +84,9 @@ class TableStatisticsSettings(StatisticsSettings):
     """
 
     data: ClassVar[str] = "table"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "structure": "tree", "target_share": 0.0, "pairs": None}
+    unsaid: ClassVar[dict[str, Any]] = {
+        **PublicRowsPart.unsaid, "round_values": False, "structure": "tree", "target_share": 0.0, "pairs": None,
+    }  # fmt: skip
 
     within: str | None = None
     focus: tuple[str, ...] = ()
@@ -131,10 +134,10 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
     data: ClassVar[str] = "relational"
     unsaid: ClassVar[dict[str, Any]] = {
-        "round_values": False, "anywhere": False, "any_share": 0.2, "structure": "tree", "target_share": None,
-        "pairs": None,
+        **TableStatisticsSettings.unsaid, "anywhere": False, "any_share": 0.2, "target_share": None,
     }  # fmt: skip
 
+    public: Literal[""] = ""
     within: Literal[""] = ""
     focus: tuple[()] = ()
     target_share: None = None

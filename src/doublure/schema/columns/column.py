@@ -254,6 +254,10 @@ class Column(Frozen):
         """Return a column whose list holds further values; None where cells need no list."""
         return None
 
+    def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
+        """Return the place that a text outside the list counts as by its group; None where none does."""
+        return None
+
     @property
     def level_numbers(self) -> tuple[int, ...]:
         """The public levels above its values, the coarsest first."""

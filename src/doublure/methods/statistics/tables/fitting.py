@@ -149,15 +149,19 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         doubles[pair] = (table * before + counts / rows * more) / (before + more), before + more
 
     for pair, noisy in tables.pairs.items():
-        add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
+        add(pair, noisy.counts[:, :, own], noisy.variances[:, :, own])
     for (parent, child), noisy in zip(tables.edges, tables.fine, strict=True) if not tables.pairs_within else ():
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
         np.add.at(grouped, (up[:, None], down[None]), noisy.counts)
         # A coarse cell's variance is that of the sum of its fine cells.
-        add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
+        variances = np.outer(np.bincount(up), np.bincount(down)) * noisy.variance
+        if noisy.each is not None:
+            variances = np.zeros(grouped.shape)
+            np.add.at(variances, (up[:, None], down[None]), noisy.each)
+        add((parent, child), grouped, variances)
     for place, noisy in enumerate(tables.by_target):
-        add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
+        add((place, len(nodes)), noisy.counts, noisy.variances)
     alike = np.zeros(sum(sizes))  # the target's values have no neighbours
     for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
         alike[start : start + node.size] = node.neighbours

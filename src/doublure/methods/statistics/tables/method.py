@@ -56,6 +56,7 @@ class TableStatistics(StatisticsStrategy[S]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
+        settings = settings.with_public_rows(schema)
         counted = counted_columns(schema)
         within = _few_valued(schema) if settings.within is None else settings.within
         if within and (within not in counted or not _values(schema, within)):
@@ -74,6 +75,10 @@ class TableStatistics(StatisticsStrategy[S]):
         parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
         return settings.model_copy(update={"within": within, "structure": structure})
+
+    @override
+    def ready(self, settings: S) -> None:
+        settings.refuse_other_rows()
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:

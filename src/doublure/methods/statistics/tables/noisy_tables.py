@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import overload
 
@@ -49,6 +49,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     join_neighbours,
 )
 from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
+from doublure.methods.statistics.tables.public_counts import CHANCE, PublicCounts
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -120,6 +121,8 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
+        rows = settings.read_public_rows(encoder.schema)
+        self._public = None if rows is None else PublicCounts(encoder.compact(rows), encoder.domains)
         self._focus = plan.parse_focus(encoder.schema, settings.focus)
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
@@ -142,6 +145,7 @@ class NoisyTables:
         self.rows, self._rows_variance = 1.0, 1.0
         self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
+        self._score_noise = 0.0
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[NoisyCounts] = []
@@ -232,8 +236,8 @@ class NoisyTables:
                 node.locate([*own, (again, more)], noisy, on)
         for node, noisy in zip(wide, looked, strict=True):
             if not node.leaves.domain.divisible:
-                size, total = len(noisy.counts), max(float(noisy.counts.sum()), 1.0)
-                node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
+                total = max(float(noisy.counts.sum()), 1.0)
+                node.leaves.mass = posterior_counts(noisy.counts, noisy.variances, total=total)
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
                 node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
@@ -290,9 +294,10 @@ class NoisyTables:
         focus = [self._weight(node) for node in columns]
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
-            node.counts, node.variance = noisy.counts, noisy.variance
+            node.counts, node.variance, node.each = noisy.counts, noisy.variance, noisy.each
             for own in self._own_counts if node.leaves.part == self._own_part and node.patterns is None else ():
                 gain = noisy.variance / (noisy.variance + own.variance)
+                node.each = None
                 node.counts, node.variance = noisy.counts + gain * (own.counts - noisy.counts), gain * own.variance
         # Each node's counts add up to all rows, with the noise of all its cells: the sums are weighted by precision.
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
@@ -337,12 +342,16 @@ class NoisyTables:
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
         expected = ExpectedTables(shares=shares, rows=self.rows, pairs=both, size=event.tables)
-        noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
+        noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)[: len(both)]
         roots = [float(np.sqrt(own).sum()) for own in shares]
-        for (one, other), score in zip(both, noisy, strict=False):
-            # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
-            by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
-            self.scores[one, other] = self.scores[other, one] = score - by_chance
+        # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
+        by_chance = [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
+        scores, self._score_noise = noisy - np.array(by_chance), event.scale
+        if self._public is not None:
+            scores, variance = self._public.scores_beside(wanted[: len(both)], scores, event.scale**2, self.rows)
+            self._score_noise = math.sqrt(variance)
+        for (one, other), score in zip(both, scores, strict=True):
+            self.scores[one, other] = self.scores[other, one] = score
 
     def _unknown_pairs(self) -> Iterable[tuple[int, int]]:
         """Return the pairs whose tables only records tell."""
@@ -364,7 +373,8 @@ class NoisyTables:
         wanted = [(axes[one], axes[other], *within) for one, other in chosen]
         counted = self._released(plan.PAIRS, wanted, [self._weight(*self._both(pair)) for pair in chosen])
         counted = [
-            own if within else NoisyCounts(counts=own.counts[:, :, None], variance=own.variance) for own in counted
+            own if within else replace(own, counts=own.counts[:, :, None], each=own.variances[:, :, None])
+            for own in counted
         ]
         self.pairs = dict(zip(chosen, counted, strict=True))
         classes = counted[0].counts.shape[2] if counted else 1
@@ -425,9 +435,12 @@ class NoisyTables:
         return event.tables if event else 0
 
     def _mean_noise(self, purpose: str) -> float:
-        """Return the noise's deviation in a table with the mean number of counts; 0 without such a release."""
-        event = self._events.get(purpose)
-        return event.scale / math.sqrt(plan.COPIES.get(purpose, 1)) if event else 0.0
+        """Return the noise's deviation in a table with the mean number of counts; 0 without such a release.
+
+        Public rows are expected to take as much of it as of the last release.
+        """
+        event, left = self._events.get(purpose), 1.0 if self._public is None else self._public.left
+        return event.scale * math.sqrt(left / plan.COPIES.get(purpose, 1)) if event else 0.0
 
     def _most_groups(self, rows: float) -> int:
         """Return the approximate number of a column's groups in pairs, for a number of rows."""
@@ -480,7 +493,7 @@ class NoisyTables:
             found.append(NoisyCounts(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
             if purpose in _PUBLISHED:
                 self.published.append(CountedTable(axes=axes, noisy=found[-1], times=often))
-        return found
+        return found if self._public is None else self._public.beside(wanted, found)
 
     def _parts(
         self, purpose: str, numbers: Sequence[tuple[Node, NoisyCounts]], cut: Sequence[CutCells]
@@ -497,7 +510,7 @@ class NoisyTables:
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
         # The threshold in deviations allows at most _FALSE_A_NODE false pairs a node (Bonferroni).
         chance = min(ndtr(-_CLEAR - plan.few_units(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
-        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
+        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * self._score_noise][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
         chosen = chosen or both[: min(places, len(self.nodes))]
