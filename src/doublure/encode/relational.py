@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _BEFORE, _NEXT, _ANY, _SHOWN = 1, 2, 3, 4
 """Turns of a unit's mark, beside its own."""
 _DRAWN_BYTES = 200_000_000
-"""What units of several levels may take while they are drawn, each with a place for every row that it may have."""
+"""Memory for units of several levels while they are drawn, each with a place for every row that it may have."""
 
 
 class RelationalEncoder(Encoder):

@@ -159,7 +159,7 @@ class ChildPlace:
 
 
 class ChildFacts(NamedTuple):
-    """What the layout of a child table follows from; the attributes are those of :class:`ChildPlace`."""
+    """The facts that the layout of a child table follows from, named as in :class:`ChildPlace`."""
 
     name: str
     most: int
