@@ -230,9 +230,9 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
-    shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is left,
-    κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it where it is not
-    counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
+    shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is
+    left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
+    where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
 
     Args:
         schema: The public facts.
