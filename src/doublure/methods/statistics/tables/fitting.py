@@ -20,7 +20,7 @@ from doublure.methods.statistics.tables.target_fit import fit_target
 from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_draw import rake_factors
+from doublure.networks.tree_draw import rake
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
@@ -230,10 +230,12 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
         about = np.array([of_part[part] for own in members for part in own])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns
-        wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-        factors = rake_factors(tree, wanted, rows_drawn(len(nodes)), rng)
-        tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
+    # A column's own counts and the mixture estimate the same shares, each with errors of its own: their mean has less.
+    wanted = [
+        (nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) + weights @ shares[place]) / 2
+        for place in order
+    ]
+    tree = rake(tree, wanted, rows_drawn(len(nodes)), rng)
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
     if tables.target is not None:

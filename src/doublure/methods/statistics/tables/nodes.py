@@ -74,7 +74,7 @@ class MissingPatterns:
         return cls(parts=parts, marks=marks, nearest=apart.argmin(1), bits=bits)
 
 
-_LEAST_OWN, _LEAST_PAIRED = 3.0, 4.0
+_LEAST_OWN, _LEAST_PAIRED = 2.0, 4.0
 """Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
 _RARE = 0.5
 """A category is rare if it has fewer rows than this share of the pairs' noise."""

@@ -287,8 +287,10 @@ class NoisyTables:
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
             pair_noise *= math.sqrt(self.target.size)  # a cell of two columns is a sum over the target's values
-        # As many groups as possible with SEEN deviations of noise in each, if all groups had equally many rows.
-        most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen))))
+        # As many groups as possible with so many deviations of noise in each, if all groups had equally many rows.
+        most = int(
+            np.clip(self._seen / (plan.SEEN_ALONE * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen)))
+        )
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
         focus = [self._weight(node) for node in columns]

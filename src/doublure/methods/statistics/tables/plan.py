@@ -81,8 +81,13 @@ SHARES_WITHIN = {
 }
 """Shares where cells are so few that all pairs are counted, each within the target."""
 
-SEEN = 12.0
-"""Signal-to-noise ratio that a group's count should have."""
+SEEN, SEEN_ALONE = 12.0, 5.0
+"""Signal-to-noise ratio that a group's count should have in pairs, and in a column alone.
+
+A column's posterior smooths its groups, so that they may be finer than those of pairs."""
+_DEPENDENT = 1 / 3
+"""Largest total variation distance of a pair from independence that is expected: the mean of five tables is .057 to
+.272, and that of numbers even below a third .167."""
 NARROW = 40
 """Most values of a column that is counted value by value."""
 LISTED = 512
@@ -273,11 +278,11 @@ def affordable_pairs(
 def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
     """Return whether a forecast of the error of pairs is lower if pairs are counted, and not columns alone.
 
-    The forecast knows public facts only, so that distances are even over [0, 1] a priori: of a column from its public
-    cells, and of a pair from independence. A table of c cells with noise s, as shares, is shrunk towards what is known
-    without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is left, κ = c s² / 4. A pair's error
-    is that of two columns, and of what is left of its dependence: all of it where it is not counted. Counted pairs are
-    taken as any: where noise decides, the strongest are not known.
+    The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
+    [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
+    shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is
+    left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
+    where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
 
     Args:
         schema: The public facts.
@@ -293,17 +298,19 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
     groups = [_groups(schema, name) for name in names]
     side = sum(groups) / max(1, len(groups))
     pairs = math.comb(len(groups), 2)
-    if not pairs or one.pairs_within or PAIRS not in one.tables:
+    if not pairs or PAIRS not in one.tables:
         return True
 
-    def left(planned: PlannedReleases, purpose: str, cells: float) -> float:
+    def left(planned: PlannedReleases, purpose: str, cells: float, most: float = 1.0) -> float:
         variance = planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2
         kappa = cells * variance / 4
-        return kappa * math.log1p(1 / kappa) / 2
+        return kappa * math.log1p(most**2 / kappa) / (2 * most)
 
     share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
-    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, side**2) + (1 - share) / 2
-    return together < 2 * left(other, COLUMNS, side) + 1 / 2
+    cells = side**2 * (_groups(schema, within) if one.pairs_within else 1)
+    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
+    together += (1 - share) * _DEPENDENT / 2
+    return together < 2 * left(other, COLUMNS, side) + _DEPENDENT / 2
 
 
 def groups_for(over_noise: float) -> int:
