@@ -143,8 +143,8 @@ ROWS = "first = some[~keys.iloc[some].duplicated().to_numpy()]"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (opening._Holders, "__init__", ("keys.notna().to_numpy() & (unit >= 0)", "keys.notna().to_numpy()")),
-        (opening._Holders, "__init__", (ROWS, "first = some[~keys.iloc[some].duplicated(keep='last').to_numpy()]")),
+        (opening._KeyHolders, "__init__", ("keys.notna().to_numpy() & (unit >= 0)", "keys.notna().to_numpy()")),
+        (opening._KeyHolders, "__init__", (ROWS, "first = some[~keys.iloc[some].duplicated(keep='last').to_numpy()]")),
         (encoding.RelationalEncoder, "_shown", ("content.marks[units]", "content.marks[units][::-1]")),
         (encoding.RelationalEncoder, "_shown", ("(np.cumsum(many) - many)[units] + which",
                                                 "np.roll((np.cumsum(many) - many)[units] + which, 1)")),

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.relational import open_related
-from doublure.data.relational.opening import Linked
+from doublure.data.relational.opening import LinkedTable
 from doublure.errors import printable
 from doublure.schema.relational import RelationalSchema
 
@@ -65,7 +65,7 @@ def rows_left_out(schema: RelationalSchema, data: Any) -> list[LeftOut]:
     return [each for each in found if each.rows]
 
 
-def _of_table(schema: RelationalSchema, link: Linked) -> list[LeftOut]:
+def _of_table(schema: RelationalSchema, link: LinkedTable) -> list[LeftOut]:
     """Return what is left out of one table."""
     table, found = schema.tables[link.name], list[LeftOut]()
 

@@ -158,7 +158,7 @@ class PointEncoding:
 
     @property
     def halvings(self) -> int:
-        """How often each axis is cut in halves."""
+        """The number of times that each axis is cut in halves."""
         return self._halvings
 
     @property
@@ -187,7 +187,7 @@ class PointEncoding:
         begin, span = self._axis(at)
         return self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
 
-    def names_of(self, first: Ints, last: Ints) -> list[str]:
+    def key_names(self, first: Ints, last: Ints) -> list[str]:
         """Return each run of places as the squares that it is made of, by their ends.
 
         Args:

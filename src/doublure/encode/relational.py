@@ -86,7 +86,7 @@ class RelationalEncoder(Encoder):
         )
 
     def _modelled(self, name: str) -> ResolvedSchema:
-        return ResolvedSchema.of(self.related.counted(name))
+        return ResolvedSchema.of(self.related.with_counts(name))
 
     def shown(self, name: str) -> str:
         """Return the name under which counts of a column are published."""

@@ -7,11 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from doublure.networks.sizes import WARP_WIDTH
 from doublure.networks.upsampling import warp_images
-
-NOISE = 1 + WARP_WIDTH
-"""Numbers of noise for an image: one says which, and the others how it is warped."""
 
 _WHITE = 255
 

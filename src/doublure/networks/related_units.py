@@ -23,7 +23,7 @@ from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Heads:
+class _RowHeads:
     """Rows of a table that others hang on.
 
     Attributes:
@@ -104,7 +104,7 @@ class RelatedGenerator(ArrayGenerator):
             own = heads[number] = self._hung(heads[child.parent], number, rng)
             rows = np.zeros((len(noise), child.places, child.parts))
             rows[own.units, own.places] = own.values[:, : child.parts]
-            found[:, child.rows] = rows.reshape(len(noise), -1)
+            found[:, child.rows] = rows.reshape(len(noise), child.places * child.parts)
         return found
 
     def shown_heads(self, units: int, child: int, rng: np.random.Generator) -> Floats:
@@ -129,7 +129,7 @@ class RelatedGenerator(ArrayGenerator):
         found: Floats = heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
         return found
 
-    def _hung(self, heads: _Heads, number: int, rng: np.random.Generator) -> _Heads:
+    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator) -> _RowHeads:
         """Return the rows of a child table that hang on rows of its parent."""
         child = self.layout.children[number]
         found = np.zeros((len(heads.values), child.row(child.most - 1).stop))
@@ -138,7 +138,7 @@ class RelatedGenerator(ArrayGenerator):
         rows = found[:, child.head_width :].reshape(len(found), child.most, child.parts)
         many = np.clip(found[:, child.many], 0, child.most)
         whose, turn = np.nonzero(np.arange(child.most) < many[:, None])
-        return _Heads(
+        return _RowHeads(
             values=np.hstack([rows[whose, turn], heads.values[whose]]),
             units=heads.units[whose],
             places=heads.places[whose] * child.most + turn,
@@ -221,9 +221,9 @@ class RelatedGenerator(ArrayGenerator):
         return fits
 
 
-def _root_heads(rows: Floats) -> _Heads:
+def _root_heads(rows: Floats) -> _RowHeads:
     units = np.arange(len(rows))
-    return _Heads(values=rows, units=units, places=np.zeros_like(units))
+    return _RowHeads(values=rows, units=units, places=np.zeros_like(units))
 
 
 def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:

@@ -35,7 +35,7 @@ from doublure.releasing.reading import (
     check_said,
     described_label,
     described_tables,
-    names_of,
+    key_names,
     read_images,
 )
 from doublure.releasing.tables import FOLDER, table_columns, table_path
@@ -134,10 +134,10 @@ def _numbered_by(related: Mapping[str, Any], name: str, column: str) -> str:
     """Return the table whose rows a key numbers: its own, or of a foreign key the one that it leads to."""
     for _ in related:
         told = related[name]
-        foreign = names_of(told.get("foreign_key", ()))
+        foreign = key_names(told.get("foreign_key", ()))
         if column not in foreign:
             break
-        name, column = told["parent"], names_of(related[told["parent"]]["key"])[foreign.index(column)]
+        name, column = told["parent"], key_names(related[told["parent"]]["key"])[foreign.index(column)]
     return name
 
 

@@ -22,7 +22,7 @@ from doublure.releasing.reading import (
     batches,
     described_label,
     described_tables,
-    names_of,
+    key_names,
     read_images,
 )
 from doublure.schema.kinds import KINDS, ByKind
@@ -94,7 +94,7 @@ def _of_related(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Exam
         batch = next(_first(paths, table), None)
         if batch is not None:
             rows = (
-                slice(SHOWN) if above is None else np.flatnonzero(batch[names_of(above)[0]] <= SHOWN)[:_MOST_CHILDREN]
+                slice(SHOWN) if above is None else np.flatnonzero(batch[key_names(above)[0]] <= SHOWN)[:_MOST_CHILDREN]
             )
             found[table.name] = _texts(batch, table, rows)
     return ExampleRecords(rows=found)

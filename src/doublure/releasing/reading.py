@@ -75,7 +75,7 @@ class DescribedTable:
         return next(each for each in self.columns if each.name == name)
 
 
-def names_of(key: str | Sequence[str]) -> tuple[str, ...]:
+def key_names(key: str | Sequence[str]) -> tuple[str, ...]:
     """Return the columns of a key, as a dictionary has it: a name, or several."""
     return (key,) if isinstance(key, str) else tuple(key)
 

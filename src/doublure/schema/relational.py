@@ -169,7 +169,7 @@ class RelationalSchema(TextForm, Schema):
         columns = {} if self.public is None else self.public[name].described
         return self.table(self.root).model_copy(update={"columns": columns, "constraints": ()})
 
-    def counted(self, name: str) -> TableSchema:
+    def with_counts(self, name: str) -> TableSchema:
         """Return the same with how many rows each row has of the tables that hang on it; the root's are apart."""
         table = self.modelled(name)
         below = () if name == self.root else self.hanging(name)

@@ -68,7 +68,7 @@ class SmallClassifier(nn.Module):
         return scores
 
 
-class _Answers:
+class _ClassifierAnswers:
     """View of private images as the labels that two classifiers see in them."""
 
     name: ClassVar[str] = "answers of classifiers"
@@ -112,7 +112,9 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
         )
     job.agree([weights for each in classifiers for weights in each.parameters()])
     query = Counts(tables=[(OneRight(kinds=classes),)], max_records=encoder.schema.unit.max_records)
-    with_it, without, _ = job.mechanism.release(query, access, job.seen(_Answers(classifiers)).everyone).tolist()
+    with_it, without, _ = job.mechanism.release(
+        query, access, job.seen(_ClassifierAnswers(classifiers)).everyone
+    ).tolist()
     return bool(with_it > without)
 
 

@@ -103,7 +103,7 @@ class RelatedSource:
         units = len(frames[root])
         return RelatedSet(content=content, unit=np.arange(units, dtype=np.int64), n_units=units)
 
-    def linked(self, schema: RelationalSchema, *, keys_alone: bool = False) -> Iterator[Linked]:
+    def linked(self, schema: RelationalSchema, *, keys_alone: bool = False) -> Iterator[LinkedTable]:
         """Yield each table, and which of its rows belong to which unit: parents before what hangs on them.
 
         Args:
@@ -113,7 +113,7 @@ class RelatedSource:
         Raises:
             DataError: A cell does not fit its column and the schema has no public rule for it.
         """
-        holders: dict[str, _Holders] = {}
+        holders: dict[str, _KeyHolders] = {}
         for name in (schema.root, *schema.children):
             table = schema.tables[name]
             with _named_by(name, schema):
@@ -131,8 +131,8 @@ class RelatedSource:
                 most = table.max_children if isinstance(table.max_children, int) else len(owners)
                 kept = kept_rows(hangs_on, order, most)
             if keys is not None:
-                holders[name] = _Holders(keys, unit, _ranked(kept, len(keys)))
-            yield Linked(name=name, frame=frame, keys=keys, owners=owners, unit=unit, hangs_on=hangs_on, kept=kept)
+                holders[name] = _KeyHolders(keys, unit, _ranked(kept, len(keys)))
+            yield LinkedTable(name=name, frame=frame, keys=keys, owners=owners, unit=unit, hangs_on=hangs_on, kept=kept)
 
     def _read(
         self, schema: RelationalSchema, name: str, wanted: Mapping[str, Column]
@@ -153,7 +153,7 @@ class RelatedSource:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Linked:
+class LinkedTable:
     """A table as it is read, and what belongs to whom.
 
     Attributes:
@@ -192,7 +192,7 @@ def _keys_and_orders(table: RelatedTable) -> dict[str, Column]:
     return {} if order is None or order.ends is None else {table.order or "": order}
 
 
-class _Holders:
+class _KeyHolders:
     """The rows of a table that others may hang on.
 
     Args:

@@ -93,7 +93,7 @@ class RelatedRows:
         taken, above = {root: units}, dict[str, Ints]()
         for child in self.schema.children:
             parent = tables[child].parent or ""
-            taken[child], owner = _rows_of(self.counts_of_rows(child), taken[parent])
+            taken[child], owner = _hung_rows(self.counts_of_rows(child), taken[parent])
             frames[child] = self.frames[child].iloc[taken[child]].reset_index(drop=True)
             parents[child] = owner if parent == root else parents[parent][owner]
             if parent != root:
@@ -168,7 +168,7 @@ class RelatedRows:
         return found
 
 
-def _rows_of(many: Ints, parents: Ints) -> tuple[Ints, Ints]:
+def _hung_rows(many: Ints, parents: Ints) -> tuple[Ints, Ints]:
     """Return the places of the rows that hang on some rows of their parent, and which of these each hangs on.
 
     Args:

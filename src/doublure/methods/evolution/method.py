@@ -22,8 +22,8 @@ from doublure.guarantee import Guarantee, Kind
 from doublure.methods.evolution.settings import DEVIATIONS, EvolutionSettings
 from doublure.methods.method import Method
 from doublure.methods.statistics.of_kind import counting, overall_noise
-from doublure.networks.evolved import NOISE
-from doublure.networks.sizes import scattering_work
+from doublure.networks.sizes import WARP_WIDTH, scattering_work
+from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of, require_condition
@@ -126,7 +126,8 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
     def forecast(
         self, planned: Guarantee, settings: EvolutionSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        scale = max((getattr(access.event, "scale", 0.0) for access in touches), default=0.0)
+        events = [access.event for access in touches if isinstance(access.event, DiscreteGaussianEvent)]
+        scale = max((event.scale for event in events), default=0.0)
         each = schema.public_units / max(1, classes_of(schema)) / (settings.population or 1)
         return (f"Votes: {settings.population} candidates a label, some {each:,.1f} votes each, noise {scale:,.1f}",)
 
@@ -166,7 +167,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
 
     @override
     def sample_noise(self, settings: EvolutionSettings) -> int:
-        return NOISE
+        return 1 + WARP_WIDTH  # which image, and how it is warped
 
     @override
     def build(self, encoder: Encoder, settings: EvolutionSettings, seed: int) -> nn.Module:

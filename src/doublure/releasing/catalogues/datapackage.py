@@ -9,7 +9,7 @@ from typing import Any
 from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, is_noisy, stem
 from doublure.releasing.cells import DescribedColumn
 from doublure.releasing.media_types import MEDIA, ROWS
-from doublure.releasing.reading import DescribedTable, names_of
+from doublure.releasing.reading import DescribedTable, key_names
 from doublure.releasing.tables import table_columns, table_path
 from doublure.schema.columns import DateColumn
 from doublure.support import files
@@ -97,13 +97,13 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     written = {column.name: column.written for column in columns}
     keys = entry.keys(table.name)
     if keys.get("key"):
-        key_columns = [written[name] for name in names_of(keys["key"])]
+        key_columns = [written[name] for name in key_names(keys["key"])]
         found["primaryKey"] = key_columns[0] if len(key_columns) == 1 else key_columns
     if keys.get("foreign_key"):
         parent = keys["parent"]
         above = {column.name: column.written for column in entry.tables[parent].columns}
-        held = [above[name] for name in names_of(entry.keys(parent)["key"])]
-        naming = [written[name] for name in names_of(keys["foreign_key"])]
+        held = [above[name] for name in key_names(entry.keys(parent)["key"])]
+        naming = [written[name] for name in key_names(keys["foreign_key"])]
         found["foreignKeys"] = [
             {"fields": naming, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
         ]

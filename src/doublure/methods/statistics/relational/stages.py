@@ -167,7 +167,7 @@ def same_name(child: str, own: str) -> str:
 
 def own_columns(schema: RelationalSchema, name: str) -> list[str]:
     """Return a table's columns that are counted, conditions last."""
-    table = schema.counted(name)
+    table = schema.with_counts(name)
     steering = table.with_role("condition")
     modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
     return [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
@@ -212,7 +212,7 @@ def _columns(
         opening: Whether it is the first row, whose order may be counted by its gap above the parent.
         gap: Whether the order is counted by its gap above the row before.
     """
-    table, order, parent = schema.counted(name), schema.tables[name].order, schema.tables[name].parent or ""
+    table, order, parent = schema.with_counts(name), schema.tables[name].order, schema.tables[name].parent or ""
     above = {} if name == schema.root else above_root(schema, name)
     found: dict[str, Column] = {}
     for own in own_columns(schema, name):
