@@ -11,7 +11,6 @@ import pytest
 
 import doublure as db
 from doublure.drafting.draft import drafted
-from doublure.errors import SchemaError
 
 DRAW = np.random.default_rng(2)
 
@@ -186,12 +185,6 @@ def test_most_customers_have_no_order_and_guests_are_nobodys(tmp_path: Path) -> 
     assert made["orders"]["cid"].notna().all()
     ordered = made["orders"].merge(made["customers"], on="cid")
     assert (ordered["since"] <= ordered["day"]).all()
-
-
-def test_a_key_of_two_columns_is_refused_by_name() -> None:
-    text = SHOP.replace("key: cid", "key: [country, cid]")
-    with pytest.raises(SchemaError, match=r"tables.customers.key: names several"):
-        db.Schema.parse(text)
 
 
 # -- a category of a filtered table, a rare class --------------------------------------------------------------------

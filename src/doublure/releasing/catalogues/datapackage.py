@@ -97,8 +97,7 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     written = {column.name: column.written for column in columns}
     keys = entry.keys(table.name)
     if keys.get("key"):
-        key_columns = [written[name] for name in key_names(keys["key"])]
-        found["primaryKey"] = key_columns[0] if len(key_columns) == 1 else key_columns
+        found["primaryKey"] = [written[name] for name in key_names(keys["key"])]
     if keys.get("foreign_key"):
         parent = keys["parent"]
         above = {column.name: column.written for column in entry.tables[parent].columns}
