@@ -168,3 +168,16 @@ columns:
     assert "{determines: [sub_grade, grade], map: FILE}" in asked("[A, B]")
     for other in ("[A, C]", "[A, B, C]", "[A, B, B2]"):  # a value begins with none, a group begins none, one with two
         assert not any(said and "determines" in said for said in asked(other))
+
+
+def test_answers_in_words_are_no_codes() -> None:
+    text = """
+doublure: 1
+kind: table
+units: 100
+columns:
+  rude: {type: category, values: ["No, not at all", "Yes, very"], missing: false}
+  more: {type: category, values: ["No, not at all", "Yes, very", "Yes, somewhat"], missing: false}
+  children: {type: category, values: ["No", "Yes"], missing: false}
+"""
+    assert not any(said.declare and "determines" in said.declare for said in asks_of(Schema.parse(text)))

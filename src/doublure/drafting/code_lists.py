@@ -67,8 +67,12 @@ def unlevelled(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[int, 
 
 
 def begun_by(columns: Mapping[str, Column]) -> list[tuple[str, str]]:
-    """Return pairs of columns of which each declared value of the first begins with one of the second, as C3 with C."""
+    """Return pairs of columns of which each declared value of the first begins with one of the second, as C3 with C.
+
+    A code is one word: "No, not at all" is an answer that begins with "No", and follows from no other question.
+    """
     lists = {name: list(map(str, column.domain)) for name, column in columns.items() if column.listed}
+    lists = {name: values for name, values in lists.items() if not any(" " in value for value in values)}
     return [
         (fine, coarse)
         for fine, values in lists.items()
