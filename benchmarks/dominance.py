@@ -80,13 +80,16 @@ def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
     return measures(name, schema, (train, test), made) | {"processor_seconds": round(used, 1)}
 
 
-def _fitted(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int, **settings: Any) -> pd.DataFrame:
+def fitted(
+    schema: Schema, train: pd.DataFrame, epsilon: float, seed: int, *, times: int = 1, **settings: Any
+) -> pd.DataFrame:
+    """Return as many rows as the private ones, or so many times as many, from one fit."""
     plan = db.plan(schema, method="statistics", epsilon=epsilon, delta=DELTA, **settings)
     with tempfile.TemporaryDirectory() as place:
         train.to_csv(Path(place) / "train.csv", index=False)
-        ledger = db.Ledger.create(Path(place) / "ledger", dataset="rows", epsilon=100.0, delta=0.01)
+        ledger = db.Ledger.create(Path(place) / "ledger", dataset="rows", epsilon=10_000.0, delta=0.01)
         syn = db.fit(Path(place) / "train.csv", plan, ledger=ledger, seed=seed, threads=1)
-        return syn.sample(len(train), seed=seed)
+        return syn.sample(times * len(train), seed=seed)
 
 
 def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
@@ -107,10 +110,10 @@ def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> 
 
 
 ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {
-    "ours": _fitted,
+    "ours": fitted,
     "uniform": _uniform,
-    "columns": partial(_fitted, structure="columns"),
-    "tree": partial(_fitted, structure="tree"),
+    "columns": partial(fitted, structure="columns"),
+    "tree": partial(fitted, structure="tree"),
 }
 """Defaults, and what they are compared with: even rows, noisy columns alone, and the tree wherever there are pairs."""
 

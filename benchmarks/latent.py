@@ -2,6 +2,7 @@
 
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
+    python benchmarks/latent.py run --task cifar10 --method evolution --epsilon 1 10
     python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
     python benchmarks/latent.py run --task mnist-odd-even --protocol paper --method dpmi dpmi-free --epsilon 1 10
     python benchmarks/latent.py time
@@ -11,8 +12,9 @@
 
 Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
 private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
-labels, without privacy), ``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped
-critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price. ``dpmi`` is the paper's
+labels, without privacy), ``latentgan``, ``evolution`` (the public images are its candidates), ``dpgan``, and ``xie``:
+the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp, lots of 64) with what its code leaves out,
+clipped gradients and a price. ``dpmi`` is the paper's
 system as a whole (``DPMI``, with ``--protocol paper``): a WGAN-GP of public images, inversion from a random beginning
 without an encoder, a private WGAN-GP of latents made of half as many numbers and without labels, labels from the
 labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c).
@@ -88,6 +90,8 @@ DPMI: dict[str, Any] = {
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     task = TASKS[options.task](options.tune)
+    if options.private is not None:
+        task, options.task = task.of_fewer(options.private), f"{options.task}, {options.private} images"
     if options.protocol != "paper" and set(options.method) & set(PUBLISHED):
         raise SystemExit("dpmi has labels of a labelling set: add --protocol paper")
     if options.protocol == "paper":
@@ -125,7 +129,7 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     if task.images:
         found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
         if not options.tune:
-            usual = task.labelling is None and not options.public_seed
+            usual = task.labelling is None and not options.public_seed and options.private is None
             usual = usual and not (method in ("gan", "latentgan", "dpgan") and options.set)
             latent_report.keep(options.task, method, epsilon, made, labels, usual=usual)
     if task.labelling is not None and method not in FREE:
@@ -153,6 +157,8 @@ def artificial(
         return records, labelled(options, task, records, seed, encoder)
     if method in THROUGH_LATENTS:
         name, chosen = "latentgan", through_settings(options, task, method)
+    if method == "evolution":
+        chosen = {"candidates": str(public_images(options, task)), "provenance": task.provenance} | chosen
     budget = {} if method == "gan" else {"epsilon": epsilon, "delta": DELTA}
     data, schema = (task.private, task.schema) if task.labelling is None else task.unlabelled()
     plan = db.plan(schema, method=name, **budget, **chosen)
@@ -277,6 +283,15 @@ def through_settings(options: argparse.Namespace, task: Task, method: str) -> di
     return (DPMI if published else {}) | settings(options.set) | {"public": str(folder)}
 
 
+def public_images(options: argparse.Namespace, task: Task) -> Path:
+    """Return a file of the task's public images, without labels, written if it is not there yet."""
+    file = OUT / "public" / f"{options.task}.npz"
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, images=task.public["images"])
+    return file
+
+
 def public_generator(options: argparse.Namespace, task: Task, first: list[str]) -> Path:
     """Return the folder of the task's public generator, made if it is not there yet.
 
@@ -348,6 +363,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=None, help="synthetic records; as many as private ones")
+    parser.add_argument("--private", type=int, default=None, help="private images, if not all")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
     parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")

@@ -28,6 +28,7 @@ _LOOKS = {
     "gan": ("gan, no privacy", {"color": "grey", "linestyle": "--"}),
     "inversion": ("inversion, no privacy", {"color": "grey", "linestyle": ":"}),
     "latentgan": ("latentgan", {"color": "#0b6e8f"}),
+    "evolution": ("evolution", {"color": "#7d4f9e"}),
     "dpgan": ("dpgan", {"color": "#c8553d"}),
     "xie": ("Xie et al.", {"color": "#b58a1b"}),
     "dpmi": ("DPMI as published", {"color": "#5b7f3a"}),

@@ -58,6 +58,12 @@ class Task:
             return {"images": data.images, "labels": np.full(len(data.images), first)}
         return data.assign(**{self.target: first})[list(self.schema.columns)]
 
+    def of_fewer(self, units: int) -> Task:
+        """Return the task with so many private records, drawn at random."""
+        rows = np.random.default_rng(7).permutation(len(next(iter(self.private.values()))))[:units]
+        schema = db.Schema.from_plain(self.schema.to_plain() | {"units": units})
+        return replace(self, private=_taken(self.private, np.sort(rows)), schema=schema)
+
     def by_the_paper(self, seed: int) -> Task:
         """Return the task by the paper's protocol (§IV-A): a third of all training records is the labelling set.
 

@@ -58,6 +58,9 @@ ATTACKS = Page(
 IMAGES = Page(
     name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=13
 )
+EVOLUTION = Page(
+    name="evolution.md", printed=("Votes: ", "candidates"), left=bundle("even.ledger", files=6), commands=1
+)
 LATENT = Page(
     name="latent.md",
     printed=("(100, 8, 8, 1) Public generator, autoencoder, SHA-2", "Public source: "),
@@ -92,13 +95,15 @@ RELATIONAL = Page(
     name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=9), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RUN = {"attacks", "extending", "faq", "images", "latent", "relational", "schema", "series"}
+RUN = {"attacks", "evolution", "extending", "faq", "images", "latent", "relational", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {"federated": "federated/test_page.py", "sources": "databases/test_page.py"}
 """Pages whose examples another file of tests runs."""
 TYPED = {"choosing-epsilon", "index", "which-method"}
 """Pages whose commands are typed in a folder with the census table and its schema."""
-PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
+PAGES = pytest.mark.parametrize(
+    "page", [ATTACKS, EVOLUTION, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name
+)
 
 
 EXTENDING = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -151,7 +156,15 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [ATTACKS, FAQ, RELATIONAL, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
+    [
+        ATTACKS,
+        EVOLUTION,
+        FAQ,
+        RELATIONAL,
+        SCHEMA,
+        SERIES,
+        *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT)),
+    ],
     ids=lambda page: page.name,
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):

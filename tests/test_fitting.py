@@ -33,6 +33,7 @@ from doublure.ledger import Reservation, disk
 from doublure.ledger.request import recorded_facts as facts_of
 from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import facts as facts_asked
 from doublure.private.queries.counts import Counts
@@ -691,9 +692,12 @@ def test_a_second_signal_ends_the_run_at_once(small, book, tmp_path):
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("second", [None, signal.SIGINT, signal.SIGTERM])
 def test_a_stage_that_never_asks_is_stopped_within_two_seconds(small, book, tmp_path, monkeypatch, first, second):
-    """Nothing is drawn yet, but it was authorised: it counts, and the run's state is what the table says."""
+    """A step was drawn and counts; the next one never ends, and the run's state is what the table says."""
 
-    def never_asks(source, size, std):
+    def never_asks(steps, *given):
+        if not asked:
+            asked.append(1)
+            return gradient(steps, *given)
         for number in (first, second):
             if number is not None:
                 os.kill(os.getpid(), number)
@@ -701,8 +705,10 @@ def test_a_stage_that_never_asks_is_stopped_within_two_seconds(small, book, tmp_
         while True:
             time.sleep(0.01)
 
+    asked: list[int] = []
     began: list[float] = []
-    monkeypatch.setattr("doublure.private.noise.OsKeyedNoise.normal", never_asks)
+    gradient = CriticSteps.gradient
+    monkeypatch.setattr(CriticSteps, "gradient", never_asks)
     with pytest.raises(Interrupted, match="what was spent stays spent"):
         db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
     assert not began or time.monotonic() - began[0] < 2

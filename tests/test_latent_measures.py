@@ -113,7 +113,7 @@ def test_a_cell_tells_the_public_generators_seed_where_it_matters(part, monkeypa
 
     monkeypatch.setattr(latent, "TASKS", {"task": lambda tune: Divided()})
     common = {"task": "task", "tune": False, "protocol": protocol, "method": [method], "epsilon": [1.0], "seeds": [0]}
-    common |= {"set": [], "public_set": [], "samples": None, "epochs": 1}
+    common |= {"set": [], "public_set": [], "samples": None, "epochs": 1, "private": None}
     one, other = (
         next(latent.cases(argparse.Namespace(**common, public_seed=seed)))[0]["cell"] for seed in (0, 3)
     )  # fmt: skip

@@ -20,6 +20,7 @@ from doublure.drafting.misfits import misfits
 from doublure.drafting.repeats import repeated_ids
 from doublure.errors import InputError, MissingExtra, SchemaError, SettingError
 from doublure.schema.columns import fake_cells
+from doublure.schema.columns.made_rows import MadeRows
 from doublure.support import extras
 
 pytest.importorskip("faker", reason="Faker is not installed: pip install 'doublure[fake]'")
@@ -464,3 +465,52 @@ def made(column: Any, rows: int, **more: Any) -> list[str]:
     numbers = np.arange(1, rows + 1)
     given = {"cells": pd.DataFrame(), "columns": {}} | more
     return list(column.made(MadeRows(seed=4, numbers=numbers, units=numbers, **given), "a"))
+
+
+SEXED = """
+  sex: {type: category, values: [1, 2, 9], missing: false}
+  name: {type: fake, as: person_name, locale: de_DE, sex: sex, form: "{last}, {first}"}
+  first: {type: fake, as: first_name, locale: de_DE, sex: sex}
+  mail: {type: fake, as: email, locale: de_DE, sex: {by: sex, female: [2], male: [1]}}
+"""
+
+
+def test_names_follow_sex_and_have_the_form_that_is_declared():
+    schema = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 100\ncolumns:{SEXED}")
+    sex = np.random.default_rng(1).choice(["1", "2", "9"], 600)
+    cells = pd.DataFrame({"sex": pd.Categorical(sex, ["1", "2", "9"])})
+    numbers = np.arange(1, 601)
+    rows = MadeRows(seed=1, numbers=numbers, units=numbers, cells=cells, columns=schema.columns)
+    made = {name: schema.columns[name].made(rows, name) for name in ("name", "first", "mail")}
+    women, men = ({*fake_cells._drawn("de_DE", f"first_name_{one}")} for one in ("female", "male"))
+    assert {*made["first"][sex == "2"]} <= women
+    assert {*made["first"][sex == "1"]} <= men
+    unknown = made["first"][sex == "9"]
+    assert 0.3 < unknown.isin(women).mean() < 0.7
+    parts = made["name"].str.split(", ", expand=True)
+    assert (parts[1] == made["first"]).all()  # one person in all her columns
+    begins = made["first"].map(fake_cells._ascii)
+    assert all(mail.startswith(f"{first}.") for mail, first in zip(made["mail"], begins, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("n: {type: fake, as: city, sex: s}", "sex goes with as: person_name"),
+        ("n: {type: fake, as: email, sex: t}", "no column that is drawn; name the table's column of sex"),
+        ("n: {type: fake, as: email, sex: k}", "no value is known as a sex; write sex: {by: k, female: "),
+        ('n: {type: fake, as: person_name, form: "{last}"}', 'write one such as "{last}, {first}"'),
+        ('n: {type: fake, as: email, form: "{last} {first}"}', "form goes with as: person_name"),
+        ('n: {type: fake, as: person_name, form: "{last} {first.__class__}"}', "form goes with as: person_name"),
+    ],
+)
+def test_what_names_cannot_follow_is_refused(text, said):
+    columns = f"  s: {{type: category, values: [m, f]}}\n  k: {{type: category, values: [x, y]}}\n  {text}\n"
+    with pytest.raises(db.errors.SchemaError) as caught:
+        db.Schema.parse(f"doublure: 1\nkind: table\nunits: 100\ncolumns:\n{columns}")
+    assert said in str(caught.value)
+
+
+def test_a_schema_without_sex_and_form_is_written_as_before():
+    column = "  n: {type: fake, as: person_name}\n"
+    assert "sex" not in db.Schema.parse(HEAD + LEARNED + column).to_yaml().partition("n:")[2]

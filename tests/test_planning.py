@@ -180,7 +180,13 @@ def test_it_warns_once_of_noise_that_hides_everything_and_says_what_would_do(met
         (warning,) = found
         assert warning.partition(": the noise is")[0] in {access.purpose for access in plan.touches}
         assert db.Plan.from_json(json.loads(json.dumps(plan.to_json())), reprice=False).warnings == plan.warnings
-    (enough,) = {float(re.search(r"about epsilon ([0-9.e-]+)", warning)[1]) for warning in found}
+
+    def advised(found):
+        return float(re.search(r"about epsilon ([0-9.e-]+)", found[0])[1])
+
+    enough = advised(found)
+    if more := drowned(1.3 * enough)[0]:  # a plan of more budget may count more tables
+        enough = advised(more)
     assert drowned(1.3 * enough)[0] == []
     assert drowned(0.3 * enough)[0] != []
 

@@ -44,6 +44,7 @@ def asked(**changes):
     """Return a command line for networks that learn nothing in no time."""
     usual = {
         "task": "digits", "method": ["dpmi", "dpmi-free"], "epsilon": [10.0], "seeds": [0], "samples": 60, "epochs": 1,
+        "private": None,
         "public_seed": 0, "protocol": "paper", "tune": False,
         "set": ["steps=10", "inversion_steps=2"],
         "public_set": ["noise_width=8", "steps=5", "channels=[4,4]", "critic_channels=[4,4]", "features=4"],

@@ -216,7 +216,8 @@ FAULTY = RELATED.replace("2019-12-31", "2020-06-30").replace(
     [
         (OWN, "{difference: {of: stays.los, from: stays.admitted, to: stays.discharged, unit: day}}",
          "names columns of one table; write it in the constraints of that table"),
-        (OWN, "{product: {of: patients.size, from: [stays.lon, patients.wide]}}", "computes a column of a child table"),
+        (OWN, "{product: {of: patients.size, from: [stays.lon, patients.wide]}}",
+         "computes a column of a table from its own row"),
         ("  - {at_most: [patients.born, stays.admitted]}\n", "", "from -1 to 97, .*order the two by at_most"),
         ("bounds: [0, 100]", "bounds: [0, 50]", "gives stays.age from 0 to 97, beyond its bounds"),
         ("- {point: [lon, lat]}", "- {range: {of: age, least: 1}}", "range names age, which follows from another"),

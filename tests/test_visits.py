@@ -237,7 +237,7 @@ def test_ids_that_do_not_number_their_rows_are_caught(
     (table,) = described_tables(told)
 
     def found(ids: list[int]) -> None:
-        checked = _NumberingCheck(table, {}, {}, told["unit"])
+        checked = _NumberingCheck(table, dict.fromkeys(("MRN", "case"), table.name), {}, {}, told["unit"])
         for part in (ids[:3], ids[3:]):
             rows = np.arange(len(part)) + 1 + (3 if part is not ids[:3] and part == ids[3:] else 0)
             checked.check({"MRN": np.array(part), "case": rows}, "data.csv")

@@ -225,8 +225,8 @@ def test_who_needs_torch_says_so_in_a_line_before_anything_is_charged(
 
 
 def test_every_method_is_asked() -> None:
-    """latentgan is refused with its public generator, which needs torch before it does."""
-    assert {name for name, *_ in NEED} | {"latentgan"} == set(registry.METHODS)
+    """latentgan and evolution are refused with their public sources, which need torch before they do."""
+    assert {name for name, *_ in NEED} | {"evolution", "latentgan"} == set(registry.METHODS)
     needs = registry.method("latentgan").needs_torch
     assert needs(db.Schema.parse(IMAGES), None)  # type: ignore[arg-type]
 
@@ -275,8 +275,10 @@ NETWORKS = {
     "networks", "private.clipping", "private.critic_steps", "private.gradients", "private.independence",
     "private.queries.distances", "private.queries.lot_gradients", "private.queries.sums", "private.queries.votes",
     "public.training", "training.critic_steps", "training.gan_loop", "training.network_states", "training.noisy_sums",
+    "training.feature_view", "training.label_check",
     "training.private_classifier", "encode.image", "encode.series", "encode.series_codes", "encode.series_places",
-    "encode.attributes", "methods.bayesgan.training", "methods.guided.refining", "methods.latentgan.moments",
+    "encode.attributes", "methods.bayesgan.training", "methods.evolution.embedding", "methods.evolution.evolving",
+    "methods.evolution.sources", "methods.guided.refining", "methods.latentgan.moments",
     "methods.latentgan.training", "methods.noisecritic.label_votes", "methods.statistics.images.mean_embedding",
     "methods.statistics.series.chain_fit", "methods.statistics.series.copula_fit",
     "methods.statistics.series.group_scores", "methods.statistics.series.step_counts",

@@ -1,4 +1,4 @@
-"""Kill fits at random while they read, learn and count: in memory, in partitions, over Dask, and with owners.
+"""Kill fits at random while they read, learn and count: in memory, in partitions, in SQL, over Dask, and with owners.
 
 A case is a run of ``statistics`` with a ledger of its own. One of its processes is killed with -9 at a moment from the
 clock, at most four times, and the run goes on after each. With owners the victim is the coordinator or an owner, each a
@@ -93,6 +93,17 @@ class Sockets:
                 yield node, answer
 
 
+def in_duckdb(frame: Any, path: Path) -> str:
+    """Write a table into a file of DuckDB, and return its URL."""
+    import duckdb
+    import pyarrow as pa
+
+    with duckdb.connect(path) as connection:
+        connection.register("given", pa.Table.from_pandas(frame, preserve_index=False))
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    return f"duckdb:///{path}"
+
+
 class Case:
     """A run of its own, and the truth about what was drawn for it.
 
@@ -115,6 +126,8 @@ class Case:
             for number in range(OWNERS):
                 (folder / f"at-{number}").mkdir()
                 self.ledgers.append(folder / f"at-{number}" / "ledger")
+        elif place == "sql":
+            self.data = in_duckdb(parted.people(), folder / "records.db")
         else:
             self.data = world["hands"].in_files(parted.people(), folder / "parts")
         from doublure.ledger import Ledger
@@ -138,7 +151,7 @@ class Case:
                 asked = Clients(Sockets({n: self.folder / f"socket-{n}" for n in range(OWNERS)}), self.plan)
                 fit_remotely(asked, self.plan, ledger=self.ledgers[0], out=self.run, resume=resume, seed=1)
             else:
-                more: dict[str, Any] = {"memory": {}, "partitions": {"memory": "1GB"}}.get(self.place) or {}
+                more: dict[str, Any] = {"partitions": {"memory": "1GB"}, "sql": {"table": "people"}}.get(self.place, {})
                 if self.place == "dask":
                     more = {"engine": "dask", "scheduler": self.cluster}
                 db.fit(
@@ -284,6 +297,7 @@ def measure(kills: int, first: int) -> None:
     with tempfile.TemporaryDirectory() as place, cluster(Path(place)) as address:
         folder = Path(place)
         places = ["memory", "partitions", "owners"] + (["dask"] if address else [])
+        places += ["sql"] if importlib.util.find_spec("duckdb") and importlib.util.find_spec("sqlglot") else []
         found = {}
         for name in places:
             whole = Case(folder / name, name, world, address)
@@ -293,7 +307,8 @@ def measure(kills: int, first: int) -> None:
             found[name] = whole.result(), time.monotonic() - began
 
         def make(number: int) -> Row:
-            name = places[number % len(places)]
+            rows = KEPT.rows()
+            name = min(places, key=lambda place: sum(row["kills"] for row in rows if row["place"] == place))
             case = Case(folder / str(number), name, world, address)
             row = one(case, random.Random(number), found[name][1], found[name][0], world["parted"].check_equal)
             shutil.rmtree(case.folder)

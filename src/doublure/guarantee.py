@@ -39,6 +39,11 @@ BAYESIAN_ASSUMPTIONS = (
 
 PUBLIC_GENERATOR = "the public generator"
 PUBLIC_LABELS = "the public labelling set"
+PUBLIC_CANDIDATES = "the public candidates"
+PUBLIC_ROWS = "the public rows"
+UNPROTECTED_ROWS = (
+    "the public rows are not protected; if they include these people, nothing is claimed about them there"
+)
 NO_SHARED_PEOPLE = "no person of its public data is among the private records"
 NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private records"
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
@@ -395,18 +400,26 @@ def _dp(guarantee: Guarantee) -> str:
     how.append(f"accountant {guarantee.accountant}")
     given = _given_public(guarantee)
     public = f", and that {given}" if given else ""
-    choice = f" {CHOICE_OF_KIND.capitalize()}." if CHOICE_OF_KIND in guarantee.excluded else ""
+    whole = (said for said in (CHOICE_OF_KIND, UNPROTECTED_ROWS) if said in guarantee.excluded)
+    further = "".join(f" {said.capitalize()}." for said in whole)
     uncovered = ", ".join(["internal reports", *([SHARED_PEOPLE] if SHARED_PEOPLE in guarantee.excluded else [])])
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
         f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
-        f"Not covered: {TIMING if TIMING in guarantee.excluded else FLOATING}, {uncovered}.{choice}"
+        f"Not covered: {TIMING if TIMING in guarantee.excluded else FLOATING}, {uncovered}.{further}"
     )
 
 
 def _given_public(guarantee: Guarantee) -> str:
     """Return the assumptions about public data that a claim uses; nothing where it uses none."""
-    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)
+    known = (
+        PUBLIC_GENERATOR,
+        PUBLIC_LABELS,
+        PUBLIC_CANDIDATES,
+        PUBLIC_ROWS,
+        NO_SHARED_PEOPLE,
+        NO_SHARED_PEOPLE_IN_LABELS,
+    )
     return " and that ".join(said for said in guarantee.assumptions if said.startswith(known))
 
 

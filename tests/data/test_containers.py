@@ -63,7 +63,7 @@ FAR = {"n": 1e300, "t": "x" * 300, "d": dt.date(9999, 12, 31), "m": dt.datetime(
 
 
 def readers_there(ending: str) -> None:
-    for library, endings in (("python_calamine", (".xlsx", ".ods")), ("pyreadstat", (".dta", ".sav", ".xpt"))):
+    for library, endings in (("python_calamine", (".xlsx", ".ods")), ("pyreadstat", (".dta", ".sav", ".zsav", ".xpt"))):
         if ending in endings:
             pytest.importorskip(library, reason="the extra files is not installed")
 

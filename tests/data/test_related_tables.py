@@ -221,7 +221,7 @@ def test_whose_a_row_is_follows_from_its_key(check):
     check()
 
 
-LABELS = 'labels.append(cells.unit_ids(raw[key], key, tokens, "coerce"))'
+LABELS = 'labels[key].append(cells.unit_ids(raw[key], key, tokens, "coerce"))'
 OTHERS = [
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + ".str.lower())")),
     (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + '.str.lstrip("0"))')),

@@ -6,18 +6,24 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from planting import plant
 
 import doublure as db
 from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
+from doublure.encode.table_values import TableValues
+from doublure.private import sql_partitions
 from doublure.private.partitions import SinglePartition
+from doublure.private.queries.axes import Intervals
+from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlFactPartitions, SqlPartitions
 from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import sql_words as sql
@@ -205,3 +211,176 @@ def test_learned_facts_and_units_with_several_records(engine, tmp_path, monkeypa
     assert shadow.facts == len(schema.questions) > 7
     assert shadow.tables > 20
     assert syn.schema.public_units > 50
+
+
+SIGNED = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 400
+columns:
+  debt: {type: integer, bounds: [-30000, 30000], missing: false}
+  far: {type: real, bounds: [-1000000, 1000000], precision: 2, missing: true}
+"""
+
+
+AT = [-300, -100, 0, 100, 250, 400]
+CUT, START = 'code < exp.column(f"cut{at}", table=name)', 'code >= exp.column("start", table=name)'
+
+
+def compare_axes(engine, tmp_path, monkeypatch, request):
+    """Count codes of two bytes that begin below zero; on intervals of single codes, close together, and even ones."""
+    draw = np.random.default_rng(3)
+    rows = [
+        (int(draw.integers(-30000, 30001)), round(float(draw.normal(0, draw.choice([3, 300]))), 2)) for _ in range(400)
+    ]
+    made = "CREATE TABLE signed (debt INTEGER, far DOUBLE PRECISION)"
+    filled = f"INSERT INTO signed VALUES {', '.join(map(str, rows))}"
+    if engine == "duckdb":
+        import duckdb
+
+        url = f"duckdb:///{tmp_path / 's.db'}"
+        with duckdb.connect(tmp_path / "s.db") as connection:
+            connection.execute(made)
+            connection.execute(filled)
+    else:
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        url = server.url()
+        with server.connect() as connection:
+            connection.execute("DROP TABLE IF EXISTS signed")
+            connection.execute(made)
+            connection.execute(filled)
+    schema = db.Schema.parse(SIGNED)
+    encoder = TableValues(schema.resolve({}))
+    records = DatabaseRecords(url, NamedRelation(table="signed"))
+    records.check(schema)
+    records.read()
+    places = records.encoded(encoder, None).partitions()
+    codes = encoder.compact(pd.DataFrame(rows, columns=["debt", "far"]))
+    close = np.concatenate([[-1e8, -30000.0], np.arange(-500.0, 500.0, 3), [31000.0, 5e7]])
+    for part, domain in enumerate(encoder.domains):
+        every = np.arange(domain.first, domain.first + 5)
+        one = Intervals(part=part, starts=every.astype(float), cells=np.arange(5), size=5)
+        evens = np.linspace(domain.first, domain.last, 40).round()
+        even = Intervals(part=part, starts=evens, cells=np.arange(40), size=40)
+        near = Intervals(part=part, starts=close, cells=np.arange(len(close)) % 7, size=7)
+
+        few = Intervals(part=part, starts=np.array([-1e9, 0.0, 90.0]), cells=np.array([2, 0, 1]), size=3)
+        some = Intervals(part=part, starts=np.array(AT, dtype=float), cells=np.arange(len(AT))[::-1], size=len(AT))
+        asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some)] + [(even, near)], max_records=1)
+        (answer,) = places.answers(asked, sample_rate=1.0)
+        wanted = [
+            np.bincount(np.ravel_multi_index([axis.of(codes) for axis in table], [axis.size for axis in table]),
+                        minlength=int(np.prod([axis.size for axis in table])))
+            for table in asked.tables
+        ]  # fmt: skip
+        assert np.array_equal(answer.total, np.concatenate(wanted))
+    records.close()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
+    compare_axes(engine, tmp_path, monkeypatch, request)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "old", "new"),
+    [
+        (SqlPartitions, "_of_runs", CUT, CUT.replace("<", "<=")),
+        (SqlPartitions, "_of_runs", "code.copy() - sql.whole(first)", "code.copy() - sql.whole(first + 1)"),
+        (SqlPartitions, "_of_runs", START, START.replace(">=", ">")),
+        (sql_partitions._CodeBuckets, "of", "begun + (width - 1)", "begun"),
+        (sql_partitions, "_cases", "_cases(above, code)", "_cases(below, code)"),
+    ],
+)
+def test_a_code_in_another_cell_is_seen(owner, name, old, new, tmp_path, monkeypatch, request):
+    plant(monkeypatch, owner, name, (old, new))
+    with pytest.raises(AssertionError):
+        compare_axes("duckdb", tmp_path, monkeypatch, request)
+
+
+RULED = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 400
+misfit: coerce
+columns:
+  lon: {type: real, bounds: [-10, 10], precision: 3, missing: true}
+  lat: {type: real, bounds: [40, 60], missing: true}
+  born: {type: date, bounds: [1930-01-01, 2005-12-31], missing: true}
+  came: {type: date, bounds: [2000-01-01, 2020-12-31], missing: true}
+  went: {type: date, bounds: [2000-01-01, 2021-12-31], missing: false}
+  low: {type: real, bounds: [0, 10], precision: 1, missing: false}
+  high: {type: real, bounds: [0, 12.5], precision: 1, missing: true}
+  free: {type: real, bounds: [0, 1], missing: false}
+  above: {type: real, bounds: [0, 3], missing: ["-1", "-2"]}
+  stay: {type: integer, bounds: [0, 9000], missing: true}
+  code: {type: code, values: [A00, A01, B10, 'C.1.25', C.130], levels: [1, 3], unlisted: chapter, other: none,
+    missing: true}
+constraints:
+  - {point: [lon, lat], region: REGION}
+  - {at_most: [born, came, went]}
+  - {at_most: [low, high]}
+  - {at_most: [free, above]}
+  - {difference: {of: stay, from: came, to: went, unit: day}}
+  - {missing_together: [born, came]}
+"""
+CORNERS = "[[[-8, 42], [8, 42], [8, 58], [0, 45], [-8, 58]]]"
+FAKE = "  who: {type: fake, as: person_name}\n"
+
+UNLISTED = ["A00", "A01", "B10", "A99", "B-1", "C.1.29", "C.1.3", "C", "", "A", "A0", "b10", "Ä12"]
+
+
+def ruled_rows(rows):
+    draw = np.random.default_rng(11)
+
+    def day(first, last):
+        start = np.datetime64(first)
+        return str(start + int(draw.integers(0, (np.datetime64(last) - start).astype(int) + 1)))
+
+    def maybe(cell):
+        return None if draw.random() < 0.15 else cell
+
+    return [
+        (
+            maybe(round(float(draw.uniform(-11, 11)), 3)), maybe(float(draw.uniform(39, 61))),
+            maybe(day("1929-01-01", "2010-12-31")), maybe(day("1995-01-01", "2022-12-31")),
+            maybe(day("1999-01-01", "2022-12-31")), maybe(float(draw.normal(5, 4))), maybe(float(draw.normal(6, 4))),
+            maybe(float(draw.uniform(-0.1, 1.1))), maybe(float(draw.choice([-1, -2, draw.uniform(0, 3)]))),
+            maybe(int(draw.integers(-5, 9000))),
+            maybe(str(draw.choice(UNLISTED))),
+        )
+        for _ in range(rows)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("region", [CORNERS, ""])
+def test_points_gaps_and_codes(engine, region, tmp_path, monkeypatch, request):
+    """Two numbers that are one place; numbers that are measured from others; codes outside a list; made-up names."""
+    rows = ruled_rows(500)
+    kinds = "DOUBLE PRECISION,DOUBLE PRECISION,DATE,DATE,DATE,DOUBLE PRECISION,DOUBLE PRECISION,DOUBLE PRECISION,"
+    kinds = (kinds + "DOUBLE PRECISION,INTEGER,VARCHAR").split(",")
+    text = RULED.replace(", region: REGION", f", region: {region}" if region else "")
+    names = [*db.Schema.parse(text).columns]
+    made = f"CREATE TABLE ruled ({', '.join(map(' '.join, zip(names, kinds, strict=True)))}, who VARCHAR)"
+    values = ", ".join(f"({', '.join(map(worlds.literal, row))}, 'x')" for row in rows)
+    import duckdb
+
+    with duckdb.connect(tmp_path / "r.db") as connection:
+        connection.execute(made)
+        connection.execute(f"INSERT INTO ruled VALUES {values}")
+    url, table = f"duckdb:///{tmp_path / 'r.db'}", "ruled"
+    if engine == "postgresql":
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        url, table = server.url(), f"ruled{len(region)}"
+        with server.connect() as connection:
+            connection.execute(made.replace("ruled", table))
+            connection.execute(f"INSERT INTO {table} VALUES {values}")
+    schema = db.Schema.parse(text.replace("constraints:", f"{FAKE}constraints:"))
+    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "r.db", "ruled"), schema)
+    fit(url, schema, tmp_path, table=table)
+    assert shadow.tables > 20

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
+pytest.importorskip("adbc_driver_postgresql", reason="pip install doublure[sql]")
 
 from shell import type_in
 
@@ -37,3 +38,8 @@ def test_the_page_goes_from_a_server_to_a_bundle(tmp_path, monkeypatch, postgres
         type_in(block.replace(ADDRESS, postgres.url()))
     assert verify("bundle", ledger="visitors.ledger")["files"] > 3
     assert "age: {type: integer" in Path("draft.yaml").read_text()
+    with postgres.connect() as connection:
+        for table in ("synthetic_visitors", "released_visitors"):
+            rows = connection.execute(f"SELECT ward, arrived FROM {table}").fetchall()
+            assert len(rows) == 600
+            assert {type(cell).__name__ for row in rows for cell in row} == {"str", "datetime"}

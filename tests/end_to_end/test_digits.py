@@ -35,7 +35,7 @@ LABELLER: dict[str, Any] = {
     "view_images": 100,
     "view_width": 12,
     "tries": 2,
-    "forecast_checks": False,
+    "labels_compared": False,
 }
 METHODS: dict[str, dict[str, Any]] = {"statistics": SMALL, "guided": SMALL | LABELLER}
 BY_GAUSSIANS: dict[str, dict[str, Any]] = {

@@ -72,7 +72,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     assert described["images"]["shape"] == [8, 8, 1]
     assert described["columns"][0]["values"] == ["a", "b", "c"]
     code, said = run("release", out, "-n", 5, "-o", tmp_path / "b2", "--format", "csv")
-    assert (code, said["error"]["field"]) == (2, "format")
+    assert (code, said["error"]["field"]) == (2, "format csv")
 
 
 def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, doublure):

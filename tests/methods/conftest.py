@@ -160,7 +160,7 @@ class Digits:
     UNLABELLED = TEXT.partition("label:")[0]
     TINY: ClassVar[dict[str, Any]] = {
         "features": 128, "fit_steps": 3, "batch": 40, "latent": 4, "hidden": 16, "channels": [8, 6],
-        "labeller_steps": 4, "view_images": 100, "view_width": 20, "tries": 2,
+        "labeller_steps": 4, "view_images": 100, "view_width": 20, "tries": 2, "labels_compared": False,
     }  # fmt: skip
     Memory = Memory
 

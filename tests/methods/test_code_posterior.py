@@ -101,3 +101,37 @@ def test_groups_join_up_the_tree_and_leave_no_empty_ones():
     assert coarse.max() < fine.max()
     again = join_codes(LEVELS, fine, np.where(fine == 0, 0.0, masses), least=0.0)  # one group lost its rows
     assert (np.bincount(again, np.where(fine == 0, 0.0, masses)) > 0).all()
+
+
+def test_a_groups_name_is_never_drawn_and_its_rows_go_to_its_codes():
+    """The first code of each block stands for codes outside the list; in some blocks it alone has rows."""
+    rng = np.random.default_rng(5)
+    rows = rows_of(rng)
+    names = np.arange(0, COUNT, EACH)
+    rows[names[:30]] = 150
+    found = CodePosterior(LEVELS, names.tolist())
+    found.see(np.arange(COUNT), rows + rng.normal(0, 5, COUNT), 25.0)
+    found.see(LEVELS[1], np.bincount(LEVELS[1], rows), 1.0)
+    found.fit(rows.sum())
+    assert not found.mass[names].any()
+    assert found.mass.sum() == pytest.approx(rows.sum())
+    assert distance(np.bincount(LEVELS[1], found.mass), np.bincount(LEVELS[1], rows)) < 0.05
+
+
+@pytest.mark.parametrize(("chapters", "filled"), [(10, 0.1), (10, 0.6), (40, 0.25)])
+@pytest.mark.parametrize("noise", [5.0, 15.0])
+def test_the_promise_on_codes_that_nobody_has_holds_for_other_lists(chapters, filled, noise):
+    """Lists of other sizes, other shares of which are used, and other spreads of rows: 1 row in 20, and chance."""
+    levels = np.stack([np.repeat(np.arange(chapters), 100), np.repeat(np.arange(chapters * 10), 10)])
+    count, found = levels.shape[1], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        used = rng.permutation(np.flatnonzero(rng.random(chapters * 10)[levels[1]] < filled))[: count // 8]
+        rows = np.zeros(count)
+        rows[used] = rng.multinomial(20_000, rng.dirichlet(np.full(len(used), 0.4)))
+        own = CodePosterior(levels)
+        own.see(np.arange(count), rows + rng.normal(0, noise, count), noise**2)
+        own.see(levels[1], np.bincount(levels[1], rows) + rng.normal(0, noise, levels[1].max() + 1), noise**2)
+        own.fit(rows.sum())
+        found.append(own.mass[rows == 0].sum() / rows.sum())
+    assert np.mean(found) < 0.06

@@ -26,7 +26,7 @@ def plan(schema: db.Schema = SCHEMA, method: str = "guided", **settings: Any) ->
 
 
 def test_what_it_touches():
-    made = plan(labeller_share=0.3, labeller_steps=40)
+    made = plan(labeller_share=0.3, labeller_steps=40, labels_compared=False)
     first, second = (touch.event for touch in made.touches)
     sigma = made.noise_multiplier
     assert (first.steps, second.steps, made.steps) == (1, 40, 41)
@@ -50,7 +50,14 @@ def test_a_share_of_zero_leaves_the_labeller_out():
 
 
 def test_a_critic_takes_its_share_in_lots():
-    made = plan(critic_share=0.2, labeller_share=0.3, critic_steps=50, critic_lot=3_000, labeller_steps=40)
+    made = plan(
+        critic_share=0.2,
+        labeller_share=0.3,
+        critic_steps=50,
+        critic_lot=3_000,
+        labeller_steps=40,
+        labels_compared=False,
+    )
     first, critic, labeller = (touch.event for touch in made.touches)
     sigma = made.noise_multiplier
     assert (first.steps, critic.steps, labeller.steps, made.steps) == (1, 50, 40, 91)
@@ -99,7 +106,10 @@ def test_images_without_labels_have_no_labeller():
 
 
 def test_facts_may_be_bought():
-    made = plan(db.Schema.parse(TEXT.replace("[0, 1, 2]", "{learn: 0.2}, other: x, shares: {learn: 0.1}")))
+    made = plan(
+        db.Schema.parse(TEXT.replace("[0, 1, 2]", "{learn: 0.2}, other: x, shares: {learn: 0.1}")),
+        labels_compared=False,
+    )
     assert [touch.path is None for touch in made.touches] == [False, False, True, True]
     assert made.epsilon == 1.0
     assert epsilon_of([touch.event for touch in made.touches], 1e-6, accountant="rdp") <= 1.0
@@ -194,7 +204,7 @@ def test_every_kind_of_features_has_two():
 
 
 def test_estimates_grow_with_what_is_asked():
-    own, small = table.method("guided"), plan(labeller_steps=60)
+    own, small = table.method("guided"), plan(labeller_steps=60, labels_compared=False)
     more = [
         {"fit_steps": 6000}, {"features": 32_768}, {"second_order": 0.5}, {"labeller_steps": 6000},
         {"features": 32_768, "fine_detail": 0.75},
@@ -206,7 +216,7 @@ def test_estimates_grow_with_what_is_asked():
     large = db.Schema.parse(TEXT.replace("60000", "6000000"))
     assert own.work(large, small.settings).memory_bytes > 50 * 60_000 * 28 * 28
     assert own.work(SCHEMA, plan(labeller_share=0).settings).flops < own.work(SCHEMA, small.settings).flops
-    critic = plan(critic_share=0.2, labeller_steps=60).settings
+    critic = plan(critic_share=0.2, labeller_steps=60, labels_compared=False).settings
     longer = critic.model_copy(update={"critic_steps": 900})
     works = [own.work(SCHEMA, settings) for settings in (small.settings, critic, longer)]
     assert works[0].flops < works[1].flops < works[2].flops

@@ -15,10 +15,15 @@ from doublure.methods import registry as table
 from doublure.methods.guided.method import METHOD
 from doublure.methods.statistics.images import mean_embedding
 from doublure.networks.fixed_features import LabelFeatures
+from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries.axes import OneRight
+from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.support.messages import Message
+from doublure.training import feature_view
 from doublure.training import private_classifier as labelling
+from doublure.training.label_check import labels_pay
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import train_labeller
 
@@ -194,7 +199,7 @@ def test_directions_of_which_there_is_little_are_lengthened_and_noise_is_not(dig
         seen.append(centred.mean(0).abs().max())
         return torch.tensor([16.0, 1.0, 0.0]), torch.eye(centred.shape[1])[:, :3]
 
-    monkeypatch.setattr(labelling, "_main_directions", found)
+    monkeypatch.setattr(feature_view, "_main_directions", found)
     job = digits.job()
     view = labelling._view(job, job.settings, Grey(), job.settings.image_noise, LabelFeatures(digits.SHAPE))
     assert view.directions.norm(dim=0).tolist() == pytest.approx([1.0, 2.0, 1000**0.25], rel=0.01)
@@ -238,7 +243,7 @@ def test_main_directions_are_those_of_the_covariance(rows):
     """Found among the rows where they are fewer than numbers, and the same."""
     content = torch.randn(rows, 20, generator=torch.Generator().manual_seed(1)) * torch.linspace(3, 0.5, 20)
     content -= content.mean(0)
-    values, directions = labelling._main_directions(content, 5)
+    values, directions = feature_view._main_directions(content, 5)
     expected, vectors = np.linalg.eigh(np.cov(content.double().T, ddof=0))
     assert values.numpy() == pytest.approx(expected[:-6:-1], rel=1e-4)
     assert np.abs(directions.T.double().numpy() @ vectors[:, :-6:-1]) == pytest.approx(np.eye(5), abs=1e-3)
@@ -246,7 +251,7 @@ def test_main_directions_are_those_of_the_covariance(rows):
 
 def test_images_that_do_not_differ_have_finite_directions():
     for rows in (3, 30):
-        values, directions = labelling._main_directions(torch.zeros(rows, 20), 5)
+        values, directions = feature_view._main_directions(torch.zeros(rows, 20), 5)
         assert values.eq(0).all()
         assert directions.isfinite().all()
 
@@ -328,23 +333,61 @@ def test_what_is_built_takes_the_weights(digits):
         assert torch.equal(built(noise, torch.eye(10)[:6]), made(noise, torch.eye(10)[:6]))
 
 
-def test_a_labeller_is_asked_only_where_the_released_counts_forecast_that_it_pays(digits):
-    """Of 1,797 digits with little noise, but not with much, nor where one label is rare; and by no plan of before."""
-    _, labels = digits.tensors()
-    rare = np.flatnonzero((labels.numpy() != 3) | (np.arange(len(labels)) < 60))
-    for changes, asked in (
-        ({"sigma": 0.01}, True),
-        ({"sigma": 50.0}, False),
-        ({"sigma": 0.01, "rows": rare.tolist()}, False),
-        ({"sigma": 50.0, "forecast_checks": False}, True),
-    ):
-        made, _ = made_by(digits, fit_steps=1, labeller_steps=1, **changes)
-        assert bool(made.asked) == asked
-    noise = torch.randn(4, 4 * made._width)
-    made.asked.fill_(0)
-    with torch.no_grad():
-        plain = made.generator(noise[:, : made._width], torch.eye(10)[:4])
-        assert torch.equal(made(noise, torch.eye(10)[:4]), plain)
+class Shown(torch.nn.Module):
+    """Draws real digits for a label, or those of the next label."""
+
+    def __init__(self, digits, wrong):
+        super().__init__()
+        self.images, self.labels = digits.tensors()
+        self.wrong = wrong
+
+    def forward(self, noise, condition):
+        label = (condition.argmax(dim=1) + self.wrong) % 10
+        place = ((1 + torch.erf(noise[:, 0] / 2**0.5)) * 50).long().clamp(max=99)
+        return torch.stack([self.images[self.labels == own][at] for own, at in zip(label, place, strict=True)])
+
+
+@pytest.mark.parametrize("worse", ["labels", "labeller"])
+def test_a_labeller_is_asked_where_its_labels_teach_more_about_private_images(digits, worse):
+    """Images are drawn for the wrong label, and a good labeller sets them right; or the labeller is wrong."""
+    job, (images, labels) = digits.job(labels_compared=True), digits.tensors()
+    labeller = Labeller(digits.SHAPE, classes=10)
+    known = labeller.features(images)
+    labeller.centre.copy_(known.mean(dim=0))
+    means = torch.stack([known[labels == label].mean(dim=0) - labeller.centre for label in range(10)])
+    labeller.weights.copy_(means.roll(int(worse == "labeller"), dims=0))
+    made = LabelledGenerator(Shown(digits, int(worse == "labels")), labeller, noise_width=5, tries=3)
+    assert labels_pay(job, job.accesses[2], made, 15, 1000) == (worse == "labels")
+    compared = job.mechanism.ran()[-1]
+    assert compared["purpose"] == "count images that one classifier recognises"
+    assert compared["drawn"] == 1
+    assert labels_pay(job, job.accesses[2], made, 15, 1000)  # an answer that is lost counts for the labeller
+
+
+def test_one_image_is_in_one_cell_of_the_answer_and_the_answer_follows_from_it_alone():
+    draw = np.random.default_rng(0)
+    held = np.column_stack([draw.integers(0, 3, (400, 2)), np.eye(3)[draw.integers(0, 3, 400)]]).astype(np.float16)
+    axis = OneRight(kinds=3)
+    cells = axis.of(held)
+    label = held[:, 2:].argmax(1)
+    wanted = [0 if a == k != b else 1 if b == k != a else 2 for (a, b), k in zip(held[:, :2], label, strict=True)]
+    assert cells.tolist() == wanted
+    private = PrivateRecords(held, np.arange(400), 400, lambda rows: (rows, None))
+    more = PrivateRecords(held[1:], np.arange(399), 399, lambda rows: (rows, None))
+    query = Counts(tables=[(axis,)], max_records=1)
+    one, two = (query.answer(records, sample_rate=1.0).total for records in (private, more))
+    assert np.abs(one - two).sum() == query.sensitivity.l2 == 1
+    with pytest.raises(SettingError):
+        Counts(tables=[(OneRight(kinds=4),)], max_records=1).refuse_unfit(private)
+
+
+def test_a_plan_pays_for_the_comparison_out_of_the_labellers_share(digits):
+    apart, together = (digits.job(labels_compared=compared) for compared in (False, True))
+    before, labeller = (access.event for access in apart.accesses)
+    first, trains, compares = (access.event for access in together.accesses)
+    assert first == before
+    whole = trains.steps / trains.noise_multiplier**2 + 1 / compares.scale**2
+    assert whole == pytest.approx(labeller.steps / labeller.noise_multiplier**2)
 
 
 def test_a_labelled_generator_of_an_earlier_version_asks_its_labeller(digits):

@@ -9,7 +9,7 @@ from series_fits import answers_of, fit_series
 
 import doublure as db
 from doublure.data.series import Series, open_series
-from doublure.encode.attribute_groups import GROUPS, codes_of, codes_within, groups_of, names_of
+from doublure.encode.attribute_groups import GROUPS, codes_of, codes_within, groups_of, key_names
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import SettingError
@@ -145,11 +145,11 @@ def test_networks_see_the_last_value_go_on():
 def test_numbers_fall_in_groups_by_public_bounds():
     age = Schema.parse(TEXT).attributes["age"]
     assert groups_of(age) == GROUPS
-    assert names_of(age)[0] == "20 to 26"
+    assert key_names(age)[0] == "20 to 26"
     assert codes_of(age, pd.Series([20, 26, 27, 89, 500])).tolist() == [0, 0, 1, 9, 9]
     assert codes_within(age, age.between(26, 27)) == (0, 1)
     cut = Schema.parse(TEXT.replace("bounds: [20, 89]", "bounds: [20, 89], edges: [30, 65]")).attributes["age"]
-    assert names_of(cut) == ["20 to 29", "30 to 64", "65 to 89"]
+    assert key_names(cut) == ["20 to 29", "30 to 64", "65 to 89"]
     open_ = Schema.parse(TEXT.replace("bounds: [20, 89]", "bounds: undeclared")).attributes["age"]
     assert groups_of(open_) == GROUPS  # guessed, for a plan's estimates
 

@@ -411,14 +411,33 @@ def test_few_units_are_warned_about():
     assert not any("few" in warning for warning in planned(schema_of("age", "income")).warnings)
 
 
-def test_a_setting_that_would_choose_nothing_is_refused():
-    """All pairs are counted within a target of two values: a bound of their number did nothing, unsaid."""
-    schema = schema_of("age", "school", "income")
+def test_pairs_are_counted_within_a_target_or_beside_it():
+    """A bound of their number did nothing within a target, where all pairs are counted."""
+    schema = schema_of("age", "school", "town", "income")
     assert plan_releases(schema, "income").pairs_within
-    with pytest.raises(SettingError, match="all pairs are counted, within the values of income") as refused:
-        planned(schema, paired=2)
-    assert refused.value.field == "paired"
-    assert planned(schema, paired=2, within="").settings.paired == 2
+    beside = planned(schema, paired=2)
+    assert beside.settings.pairs == "beside"
+    tables = {access.purpose: access.event.tables for access in beside.touches}
+    assert tables[tables_plan.PAIRS] == 2 * tables_plan.COPIES[tables_plan.PAIRS]
+    assert tables[tables_plan.BY_TARGET] == 3 * tables_plan.COPIES[tables_plan.BY_TARGET]
+    within = planned(schema, pairs="within")
+    assert tables_plan.BY_TARGET not in {access.purpose for access in within.touches}
+    for wrong, field in (({"pairs": "within", "paired": 2}, "paired"), ({"pairs": "beside", "within": ""}, "pairs")):
+        with pytest.raises(SettingError, match="chooses nothing") as refused:
+            planned(schema, **wrong)
+        assert refused.value.field == field
+
+
+def test_strong_relations_decide_where_pairs_are_counted():
+    """Within a target each class has the noise of all: where that hides strong relations, pairs are counted beside."""
+    columns = ", ".join(f"c{n}: {{type: integer, bounds: [0, 1000]}}" for n in range(10))
+    schema = db.Schema.parse(
+        f"{{doublure: 1, kind: table, units: 9000, defaults: {{missing: false}}, columns: {{{columns}, "
+        "y: {type: boolean, roles: [target]}}}"
+    )
+    both = [planned(schema, epsilon=epsilon, structure="tree").settings.pairs for epsilon in (0.3, 30.0)]
+    assert both == ["beside", "within"]
+    assert planned(schema, within="").settings.pairs is None
 
 
 def test_memory_counts_groups_and_not_values():

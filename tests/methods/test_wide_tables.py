@@ -167,6 +167,23 @@ def test_raking_by_products_is_raking_row_by_row():
     np.testing.assert_allclose(tree_draw._raked(chances, wanted), factor, rtol=1e-10)
 
 
+def test_fine_groups_have_the_shares_of_their_leaves_over_all_rows_after_raking():
+    draw = np.random.default_rng(7)
+    node = tree_tables.TreeNode(
+        part=1, parent=0, starts=np.arange(6), widths=np.ones(6, dtype=np.int64), mass=draw.random(6) + 0.2,
+        fine=np.arange(6), coarse=np.array([0, 0, 0, 1, 1, 2]), shares=np.ones((1, 3)) / 3, rake=np.ones(3),
+        ties=np.ones((4, 3)), leaning=np.ones((1, 3)), inner=draw.random((4, 6)) + 0.1, missing=-1,
+    )  # fmt: skip
+    met = draw.integers(100, 900, (4, 3)).astype(float)
+    inner = tree_draw._raked_within(node, met)
+    np.testing.assert_allclose(inner @ node.membership, 1.0)  # given the parent, as many rows in each coarse group
+    rows = (met[:, node.coarse] * inner).sum(0)
+    mass = node.mass / (node.mass @ node.membership)[node.coarse] * met.sum(0)[node.coarse]
+    np.testing.assert_allclose(rows, mass, rtol=1e-3)
+    before = (met[:, node.coarse] * node.within).sum(0)
+    assert abs(before - mass).max() > 50
+
+
 def test_swaps_keep_the_surplus_of_each_cell():
     draw = np.random.default_rng(6)
     rows, values, sizes = 400, 3, np.array([4, 5])
@@ -226,7 +243,7 @@ def test_the_targets_fit_follows_the_slope_of_its_loss(monkeypatch):
         SimpleNamespace(size=size, neighbours=np.append(np.ones(size - 1), 0.0), believed=np.full(size, 1000 / size))
         for size in sizes
     ]
-    bias, effects = target_fit.fit_target(nodes, tables, groups, np.zeros((500, 2)), 1000.0)
+    bias, effects = target_fit.fit_target(nodes, tables, (np.array([400.0, 600.0]), 0.1), groups, np.zeros((500, 2)))
     ((slope, moved),) = seen
     assert slope == pytest.approx(moved, rel=1e-5)
     assert bias.shape == (2,)
@@ -276,7 +293,9 @@ def test_a_wide_table_keeps_what_near_columns_say_of_one_another(tmp_path):
 # -- whether pairs are counted at all ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "units", "structure"), [(2, 50, "tree"), (20, 300, "columns"), (20, 5_000, "tree")])
+@pytest.mark.parametrize(
+    ("count", "units", "structure"), [(2, 50, "columns"), (2, 500, "tree"), (20, 300, "columns"), (20, 5_000, "tree")]
+)
 def test_pairs_are_counted_where_they_lower_the_forecast_error(count, units, structure):
     made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
     assert made.settings.structure == structure
@@ -285,6 +304,17 @@ def test_pairs_are_counted_where_they_lower_the_forecast_error(count, units, str
     assert (plan.PAIRS in purposes) == (structure == "tree")
     more = db.plan(schema_of(count, units), method="statistics", epsilon=10.0, delta=1e-6, accountant="rdp")
     assert more.settings.structure == "tree"  # noise alone decides
+
+
+@pytest.mark.parametrize(("epsilon", "structure"), [(0.15, "columns"), (10.0, "tree")])
+def test_pairs_within_a_target_have_to_pay_too(epsilon, structure):
+    text = "doublure: 1\nkind: table\nunits: 500\ndefaults: {missing: false}\ncolumns:\n"
+    text += "".join(f"  c{at}: {{type: category, values: [a, b]}}\n" for at in range(20))
+    text += "  t: {type: boolean, roles: [target]}\n"
+    schema = db.Schema.parse(text)
+    assert plan.plan_releases(schema, "t").pairs_within
+    made = db.plan(schema, method="statistics", epsilon=epsilon, delta=1e-6, accountant="rdp")
+    assert made.settings.structure == structure
 
 
 def test_columns_alone_are_drawn_independently(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doublure.networks.given_columns import draw_fitting, draw_given
-from doublure.networks.related_layout import RootGap, UnitLayout
+from doublure.networks.related_layout import ChildFacts, RootGap, UnitLayout
 from doublure.networks.related_units import RelatedGenerator
 from doublure.networks.rooms import RoomLeft
 from doublure.networks.tree_tables import Tree, TreeNode
@@ -35,7 +35,7 @@ def tree(*leaves):
 
 def drawn_days(gaps, *, above=(), count=20_000):
     """Return the days ``(count, 3)`` of units with three rows, of which the first is on any day."""
-    layout = UnitLayout.of(1, [("visits", 3, 1, 0, HIGHEST, above, ())])
+    layout = UnitLayout.of(1, [ChildFacts("visits", 3, 1, 0, HIGHEST, above, ())])
     generator = RelatedGenerator(layout, [])
     many, left = ([3], [1], [1.0]), ([0], [3], [1.0])
     generator.units.take(tree(many, EVEN))
@@ -70,7 +70,7 @@ def test_a_number_beside_the_order_piles_up_no_more_and_is_missing_as_often():
     """It is missing in a tenth of all rows; those that do not fit are not more often missing for that."""
     above = RootGap(place=1, below=1, first=0, last=HIGHEST, highest=HIGHEST)
     paid = ([0, 10, 50, 100], [10, 40, 50, 1], [0.1, 0.1, 0.7, 0.1])
-    layout = UnitLayout.of(1, [("visits", 2, 2, 0, HIGHEST, (above,), ())])
+    layout = UnitLayout.of(1, [ChildFacts("visits", 2, 2, 0, HIGHEST, (above,), ())])
     generator = RelatedGenerator(layout, [])
     many, left = ([2], [1], [1.0]), ([0], [2], [1.0])
     generator.units.take(tree(many, EVEN))

@@ -161,11 +161,12 @@ def check_whole_units_move_what_was_paid_for(lab, text=PUBLIC):
 
 
 def check_a_unit_moves_no_more_than_was_paid_for(lab):
-    """One neighbour alone, for mutants."""
+    """Three neighbours, for mutants: the marks of a run decide which rows each unit shows."""
     base = units()
     kept = counted(lab, base)
-    moved = lab.price(kept, counted(lab, with_unit(base, one_more(MOST, 2)), like=kept))
-    assert moved <= (1 + 1e-9) / kept.public["noise_multiplier"]
+    for place in (7, 13, 19):
+        moved = lab.price(kept, counted(lab, with_unit(base, one_more(MOST, 2), place), like=kept))
+        assert moved <= (1 + 1e-9) / kept.public["noise_multiplier"]
 
 
 def test_a_unit_moves_no_more_than_was_paid_for(lab):
@@ -312,7 +313,11 @@ def test_a_unit_shows_the_same_whoever_else_there_is(text):
                 "np.lexsort((by - by.mean() * (np.arange(len(unit)) % 2), unit))",
             ),
         ),
-        (opening.RelatedSource, "load", ("marks=mark_keys(keys)", "marks=mark_keys(pd.Series(np.arange(len(keys))))")),
+        (
+            opening.RelatedSource,
+            "load",
+            ("mark_keys(link.keys.iloc[link.kept])", "mark_keys(pd.Series(np.arange(len(link.kept))))"),
+        ),
     ],
     ids=["another unit's mark", "an order that others decide", "marks by place"],
 )
@@ -323,13 +328,13 @@ def test_units_that_meet_are_caught(lab, edit):
 
 
 ANYWHERE = {
-    "the mark of another": ("remarked(marks[some], _ANY)", "remarked(marks[some][::-1], _ANY)"),
-    "the place of the units among all": ("remarked(marks[some], _ANY)", "remarked(some.astype(np.uint64), _ANY)"),
-    "how many units there are": ("remarked(marks[some], _ANY)", "remarked(marks[some], _ANY + len(many))"),
-    "how many rows another has": ("anywhere = _among(remarked(marks[some], _ANY), many[some])",
-                                  "anywhere = np.minimum(np.roll(many[some], 1), many[some]) - 1"),
-    "what others' rows hold": ("remarked(marks[some], _ANY)", "remarked(marks[some] + np.uint64(rows.sum()), _ANY)"),
-    "a row of another": ("rows[begins[some] + anywhere]", "rows[np.roll(begins[some] + anywhere, 1)]"),
+    "the mark of another": ("remarked(marks, _ANY)", "remarked(marks[::-1], _ANY)"),
+    "the place of the units among all": ("remarked(marks, _ANY)", "remarked(units.astype(np.uint64), _ANY)"),
+    "how many units there are": ("remarked(marks, _ANY)", "remarked(marks, _ANY + len(found))"),
+    "how many rows another has": ("anywhere = _among(remarked(marks, _ANY), many)",
+                                  "anywhere = np.minimum(np.roll(many, 1), many) - 1"),
+    "what others' rows hold": ("remarked(marks, _ANY)", "remarked(marks + np.uint64(rows.sum()), _ANY)"),
+    "a row of another": ("rows[begins + anywhere]", "rows[np.roll(begins + anywhere, 1)]"),
 }  # fmt: skip
 """Rows at any place of a unit that others decide, by what decides."""
 
@@ -347,10 +352,10 @@ def test_a_row_at_any_place_that_another_unit_decides_is_caught(lab, edit):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("each.gaps(found[units, at], found[units, each.below])",
-         "each.gaps(found[units, at], found[np.roll(units, 1), each.below])"),
-        ("rows[begins[several] + following, place] == rows[begins[several] + before, place]",
-         "rows[begins[several] + following, place] == rows[np.roll(begins[several] + before, 1), place]"),
+        ("each.gaps(found[those, at], found[those, child.head.start + each.below])",
+         "each.gaps(found[those, at], found[np.roll(those, 1), child.head.start + each.below])"),
+        ("rows[begins + following, place] == rows[begins + before, place]",
+         "rows[begins + following, place] == rows[np.roll(begins + before, 1), place]"),
     ],
     ids=["a gap above another's", "as before in another"],
 )  # fmt: skip
@@ -388,7 +393,7 @@ def test_the_rules_drop_and_never_refuse():
     [
         (opening, "kept_rows", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
         (opening, "kept_rows", ("unit[placed] >= 0", "unit[placed] >= -1")),
-        (opening.RelatedSource, "load", ("keys.notna() & ~keys.duplicated()", "keys.notna()")),
+        (opening.RelatedSource, "linked", ("keys.notna() & ~keys.duplicated()", "keys.notna()")),
     ],
     ids=["rows beyond the most", "orphans", "second rows of a key"],
 )

@@ -191,7 +191,8 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (noisy_tables.NoisyTables, "_count_columns", ("(noisy.counts, noisy.variance)", f"({EXACT}, noisy.variance)")),
+        (noisy_tables.NoisyTables, "_count_columns",
+         ("(noisy.counts, noisy.variance, noisy.each)", f"({EXACT}, noisy.variance, noisy.each)")),
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
         (noisy_tables.NoisyTables, "_count_columns", ("max(1.0, float((weights * totals).sum() / weights.sum()))",
                                                       "float(self._tables._job.records.n_units)")),

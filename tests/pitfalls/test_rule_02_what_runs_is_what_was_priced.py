@@ -107,7 +107,8 @@ CASES = {
     ),
     "guided, images": Case(
         method="guided", text=IMAGES, clips=(1.0, 0.5, 0.125), lots=(False, True, False),
-        settings=EMBEDDED | CRITIC | LABELLER | {"critic_channels": [4], "labeller_share": 0.3},
+        settings=EMBEDDED | CRITIC | LABELLER
+        | {"critic_channels": [4], "labeller_share": 0.3, "labels_compared": False},
     ),
     "dpgan, table": Case(method="dpgan", text=TABLE, settings=GAN, clips=(0.25,), lots=(True,)),
     "dpgan, images": Case(method="dpgan", text=IMAGES, settings=IMAGE_GAN, clips=(0.25,), lots=(True,)),

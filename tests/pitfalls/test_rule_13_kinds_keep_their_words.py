@@ -201,8 +201,9 @@ def test_a_claim_that_leaves_its_public_labels_out_is_caught(lab):
         words,
         "_given_public",
         (
-            "(PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)",
-            "(PUBLIC_GENERATOR, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)",
+            "(PUBLIC_GENERATOR, PUBLIC_LABELS, PUBLIC_CANDIDATES, PUBLIC_ROWS, NO_SHARED_PEOPLE, "
+            "NO_SHARED_PEOPLE_IN_LABELS)",
+            "(PUBLIC_GENERATOR, PUBLIC_CANDIDATES, PUBLIC_ROWS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)",
         ),
     )
     with lab.caught():

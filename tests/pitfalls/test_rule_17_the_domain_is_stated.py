@@ -8,6 +8,7 @@ import decimal
 import io
 import os
 import random
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
 from doublure.data.tables import cells, csv_records
 from doublure.data.tables.opening import open_table
-from doublure.errors import DataError, SchemaError
+from doublure.errors import DataError, DataWarning, SchemaError
 from doublure.guarantee import ANY_DATA, QUOTING, REFUSALS
 from doublure.schema import Schema, distinct_cells
 
@@ -347,7 +348,8 @@ LABEL = "label: {values: [a, b], other: b}"
 
 
 def shown(folder: Path, label: str = LABEL) -> list[tuple[bytes, str]]:
-    with taken():
+    with taken(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "set: .* skipped", DataWarning)
         loaded = open_images(folder).load(Schema.parse(FOLDER.replace("LABEL", label)), at_least=0)
     labels = loaded.content.labels
     named = [""] * len(loaded.content) if labels is None else map(str, labels)
@@ -380,7 +382,7 @@ def check_folders(folder: Path) -> None:
                     add_a_file(folder / "set" / name, own)
                     after = shown(folder / "set", label)
                     (folder / "set" / name).unlink()
-                    assert len(after) == len(before) + more
+                    assert len(after) == len(before) + (more if name != "x.txt" else 0)
                     assert all(after.count(each) >= before.count(each) for each in before)
             (folder / "set" / "a" / "x.png").symlink_to(folder / "nowhere")
             os.mkfifo(folder / "set" / "pipe.png")

@@ -44,7 +44,7 @@ TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}
 SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
 FEW = {
     "features": 32, "fit_steps": 3, "batch": 12, "latent": 3, "hidden": 8, "channels": [4], "labeller_steps": STEPS,
-    "labeller_clip": CLIP, "view_images": 100, "view_width": 10, "tries": 2,
+    "labeller_clip": CLIP, "view_images": 100, "view_width": 10, "tries": 2, "labels_compared": False,
 }  # fmt: skip
 
 CHECKERS = np.indices((SIDE, SIDE)).sum(0) % 2 * 255
@@ -299,12 +299,12 @@ MUTANTS = {
     "the centre of private images": (
         labelling,
         "train_labeller",
-        (VIEW, f"{VIEW}; view = _View(features({ALL}).mean(dim=0), view.directions)"),
+        (VIEW, f"{VIEW}; view = FeatureView(features({ALL}).mean(dim=0), view.directions)"),
     ),
     "the directions of private images": (
         labelling,
         "train_labeller",
-        (VIEW, f"{VIEW}; view = _View(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
+        (VIEW, f"{VIEW}; view = FeatureView(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
     ),
     "divided by the exact number": (
         labelling,

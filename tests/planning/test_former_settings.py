@@ -33,7 +33,12 @@ def test_a_plan_of_before_is_the_same_plan(name):
     """A ledger finds a reservation by the plan's hash, and a folder is resumed by it."""
     plan = Plan.from_json(FORMER[name]["plan"])
     assert plan.sha256 == FORMER[name]["sha256"]
-    assert json.loads(json.dumps(plan.to_json())) == FORMER[name]["plan"]
+    assert told(json.loads(json.dumps(plan.to_json()))) == told(FORMER[name]["plan"])
+
+
+def told(plan):
+    """Return a plan without its warnings, which are today's."""
+    return {name: value for name, value in plan.items() if name != "warnings"}
 
 
 @pytest.mark.parametrize(("name", "setting"), CONSTANTS)

@@ -215,6 +215,15 @@ def test_no_cell_of_a_card_hides_beside_a_phone(public_page, measured):
     assert columns[1] <= columns[2]
 
 
+@exhaustive
+def test_no_cell_of_a_card_hides_beside_a_screen_where_addresses_are_long(public_page, measured):
+    mail = "apollonia.ullmann-ruppersberger@example.org"
+    page = re.sub(r'(<td data-label="row \d">)[^<]*', rf"\g<1>{mail}", public_page)
+    assert mail in page
+    (columns,) = (region for region in measured(page, width=1280)["regions"] if region[0] == "Columns")
+    assert columns[1] <= columns[2]
+
+
 def printed(page):
     """Return a page that looks on a screen as it looks on paper."""
     return page.replace("@media screen and", "@media speech and").replace("@media print", "@media screen")

@@ -11,6 +11,7 @@ import pytest
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.drafting.asking import FactDialogue, ask_for_facts
+from doublure.drafting.asks import asks_of
 from doublure.drafting.draft import drafted, redrafted
 from doublure.schema import Schema
 
@@ -34,8 +35,8 @@ MRN
 n
 oops
 ordinal
-a|b|c
 ?|NA
+a|b|c
 omit
 date
 1900-01-01..2024-12-31
@@ -80,7 +81,7 @@ def test_what_metadata_says_is_not_asked_again(tmp_path: Path) -> None:
         "MRN,id,,,,,\nage,integer,,0,99,false,target\nward,category,,,,,\nnote,omit,,,,,\nborn,date,,1900-01-01,2000-01-01,true,\n"
     )
     made = drafted(FRAME, tmp_path / "codes.csv")
-    dialogue, shown = conversation("buy\ny\n")
+    dialogue, shown = conversation("y\nbuy\n")
     schema = redrafted(FRAME, ask_for_facts(made, dialogue), made).schema
     assert len(shown) == 3
     assert (schema.columns["ward"].values.learn, schema.columns["ward"].other) == (0.05, "Other")
@@ -138,3 +139,45 @@ def test_what_cannot_be_asked_about_is_refused(tmp_path, capsys) -> None:
     words = ["schema", "draft", "--codebook", str(tmp_path / "codes.csv"), "--ask", "-o", str(tmp_path / "s.yaml")]
     assert run_guarded(app, words) == 2
     assert "--ask" in capsys.readouterr().err
+
+
+def test_what_stands_for_rare_values_is_no_word_that_means_missing(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text(
+        "column,type,values,lower,upper,missing,roles\nMRN,omit,,,,,\nage,integer,,0,99,false,target\n"
+        "ward,category,,,,,\nnote,omit,,,,,\nborn,omit,,,,,\n,unit,{name: person},,,,\n,units,60,,,,\n"
+    )
+    made = drafted(FRAME, tmp_path / "codes.csv")
+    answers = ask_for_facts(made, conversation("Other|?\nbuy\n")[0])
+    column = redrafted(FRAME, answers, made).schema.columns["ward"]
+    assert {"Other", "?"} <= {*column.missing_tokens}
+    assert column.fallback == "Other value"
+
+
+def test_lists_of_which_one_begins_the_other_are_asked_about() -> None:
+    def asked(grades: str) -> list[str | None]:
+        text = f"""
+doublure: 1
+kind: table
+units: 100
+columns:
+  sub_grade: {{type: category, values: [A1, A2, B1, B2], missing: false}}
+  grade: {{type: category, values: {grades}, missing: false}}
+"""
+        return [ask.declare for ask in asks_of(Schema.parse(text)) if ask.path == "constraints"]
+
+    assert "{determines: [sub_grade, grade], map: FILE}" in asked("[A, B]")
+    for other in ("[A, C]", "[A, B, C]", "[A, B, B2]"):  # a value begins with none, a group begins none, one with two
+        assert not any(said and "determines" in said for said in asked(other))
+
+
+def test_answers_in_words_are_no_codes() -> None:
+    text = """
+doublure: 1
+kind: table
+units: 100
+columns:
+  rude: {type: category, values: ["No, not at all", "Yes, very"], missing: false}
+  more: {type: category, values: ["No, not at all", "Yes, very", "Yes, somewhat"], missing: false}
+  children: {type: category, values: ["No", "Yes"], missing: false}
+"""
+    assert not any(said.declare and "determines" in said.declare for said in asks_of(Schema.parse(text)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn
@@ -38,3 +39,11 @@ def test_the_first_and_the_last_fit_and_their_neighbours_do_not(low: str, high: 
     assert not (below(lows) <= above(first - 1)).any()
     assert (below(last) <= above(highs)).all()
     assert not (below(last + 1) <= above(highs)).any()
+
+
+@pytest.mark.parametrize("none", [None, pd.NaT, float("nan")])
+@pytest.mark.parametrize("first", [dt.date(2020, 2, 3), pd.Timestamp("2020-02-03")])
+def test_days_among_python_objects_are_read_beside_missing_ones(first: object, none: object) -> None:
+    found = DAY.numbers_of(pd.Series([first, none], dtype=object))
+    assert found[0] == 18295
+    assert np.isnan(found[1])

@@ -215,3 +215,27 @@ columns:
     notes = findings(check(Schema.parse(text)), "note")
     assert "group rare ones under other" in notes["columns.list"]
     assert "columns.code" not in notes
+
+
+STAY = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 500
+defaults: {missing: false}
+columns:
+  admitted: {type: date, bounds: [2022-01-01, 2023-12-31]}
+  discharged: {type: date, bounds: [2022-01-01, 2024-12-31]}
+  los: {type: integer, bounds: [%s, 99]}
+constraints:
+- {difference: {of: los, from: admitted, to: discharged, unit: day}}
+"""
+
+
+def test_an_order_that_follows_from_what_lies_between_two_columns_is_recommended() -> None:
+    """Undeclared, a stay was as long as any two days are apart."""
+    said = [found.message for found in check(Schema.parse(STAY % "0")).findings if found.path == "constraints"]
+    assert len(said) == 1
+    assert "add {at_most: [admitted, discharged]}" in said[0]
+    for text in (STAY % "-9", STAY % "0" + "- {at_most: [admitted, discharged]}\n"):
+        assert not [found for found in check(Schema.parse(text)).findings if found.path == "constraints"]

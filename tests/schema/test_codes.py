@@ -114,7 +114,7 @@ def test_a_group_is_no_single_cell_of_a_rule():
         ("{type: code, values: [A1], parents: {b: c}}", "parents have no group above any code"),
         ("{type: code, values: [a], parents: {a: b, b: a}}", "parents put a group above itself"),
         ("{type: code, values: [A1], parents: p.csv}", "parents names a file, and only a schema's own file can"),
-        ("{type: code, values: [A1], levels: [1], unlisted: yes}", "unlisted: must be chapter, or left out"),
+        ("{type: code, values: [A1], levels: [1], unlisted: yes}", "unlisted: must be chapter, name, or left out"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(facts, message):
@@ -204,3 +204,11 @@ def test_a_codebook_holds_a_column_of_codes(tmp_path):
     schema = drafted(pd.DataFrame({"x": ["A00.0"], "y": ["A1"]}), tmp_path / "codes.csv").schema
     assert schema.columns["x"].levels == (1, 3)
     assert schema.columns["y"].grouped(1) == ("A", "B")
+
+
+def test_a_name_stands_in_and_is_drawn_only_where_the_schema_says_so():
+    for said in ("chapter", "name"):
+        domain = column_of(LISTED % (CODES, f", unlisted: {said}")).integer_domain()
+        assert bool(domain.undrawn()) == (said == "chapter")
+    listed = column_of("{type: code, values: [A, A1], levels: [1], unlisted: chapter, other: Else, missing: false}")
+    assert listed.integer_domain().undrawn() == ()  # A is a code itself, and Else stands for what has no group

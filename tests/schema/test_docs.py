@@ -38,8 +38,9 @@ def test_the_first_page_has_ten_lines() -> None:
 
 @pytest.mark.parametrize("line", COLUMNS)
 def test_every_column_shown_is_a_column(line: str) -> None:
+    more = "  sex: {type: category, values: [f, m], missing: false}\n" if "sex: sex" in line else ""
     schema = Schema.parse(
-        f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {line}\n  b: {{type: boolean, missing: false}}\n"
+        f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {line}\n{more}  b: {{type: boolean, missing: false}}\n"
     )
     assert schema.undeclared == ()
 
@@ -60,7 +61,7 @@ def test_every_type_and_key_is_described() -> None:
             "type",
             "values",
         ),
-        *("as", "by", "from", "locale", "order", "pattern", "per", "value", "who"),
+        *("as", "by", "form", "from", "locale", "order", "pattern", "per", "sex", "value", "who"),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
         *("date_format", "dtype", "format", "value_labels", "written"),
         *("levels", "parents", "unlisted"),

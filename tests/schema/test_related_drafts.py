@@ -12,6 +12,7 @@ import pytest
 
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
+from doublure.data.relational import open_related
 from doublure.drafting.draft import draft, drafted, redrafted
 from doublure.drafting.links import rows_left_out
 from doublure.drafting.relations import OpenRoot, proposed
@@ -74,9 +75,64 @@ def test_names_that_say_whose_key_it_is_settle_the_root(tables: dict[str, list[s
     assert proposed(tables).root == "patients"
 
 
-def test_a_table_that_lacks_the_key_is_named() -> None:
-    with pytest.raises(SchemaError, match=r"tables lines: have no column for customers.customer_id; one level"):
-        proposed({"customers": ["customer_id"], "orders": ["id", "customer_id"], "lines": ["order_id", "price"]})
+def test_a_table_that_lacks_every_key_is_named() -> None:
+    with pytest.raises(SchemaError, match=r"tables rates: have no column for customers.customer_id; give each table"):
+        proposed({"customers": ["customer_id"], "orders": ["id", "customer_id"], "rates": ["currency", "price"]})
+
+
+def test_levels_are_proposed_by_the_names_of_keys() -> None:
+    shop = {
+        "Line": ["LineId", "InvoiceId", "price"],
+        "Invoice": ["InvoiceId", "CustomerId", "total"],
+        "Customer": ["CustomerId", "country"],
+        "Refund": ["refund_id", "InvoiceId", "CustomerId"],
+    }
+    found = proposed(shop)
+    assert (found.root, found.key) == ("Customer", "CustomerId")
+    assert {name: (link.parent, link.foreign_key, link.key) for name, link in found.children.items()} == {
+        "Invoice": ("Customer", "CustomerId", "InvoiceId"),
+        "Line": ("Invoice", "InvoiceId", "LineId"),
+        "Refund": ("Invoice", "InvoiceId", "refund_id"),
+    }
+    drafted = draft({name: pd.DataFrame(columns=columns) for name, columns in shop.items()})
+    tables = RelationalSchema.of(drafted).tables
+    assert (tables["Line"].parent, tables["Line"].foreign_key, tables["Invoice"].key) == (
+        "Invoice",
+        "InvoiceId",
+        "InvoiceId",
+    )
+
+
+def test_two_tables_that_hang_on_none_are_asked_about() -> None:
+    shop = {
+        "invoice": ["invoice_id", "customer_id", "employee_id"],
+        "line": ["line_id", "invoice_id"],
+        "customer": ["customer_id"],
+        "employee": ["employee_id"],
+    }
+    with pytest.raises(OpenRoot, match="root: may be customer, employee: other tables hang on each"):
+        proposed(shop)
+    found = proposed(shop, root="customer")
+    assert {name: link.parent for name, link in found.children.items()} == {"invoice": "customer", "line": "invoice"}
+    assert found.others == {"employee": "employee_id"}
+
+
+def test_tables_that_others_refer_to_are_proposed_as_public() -> None:
+    shop = {
+        "Customer": ["CustomerId", "country"],
+        "Invoice": ["InvoiceId", "CustomerId", "Total"],
+        "InvoiceLine": ["InvoiceLineId", "InvoiceId", "TrackId", "Quantity"],
+        "Track": ["TrackId", "Name", "GenreId"],
+        "Genre": ["GenreId", "Name"],
+        "Playlist": ["PlaylistId", "Name"],
+        "PlaylistTrack": ["PlaylistId", "TrackId"],
+    }
+    made = drafted({name: pd.DataFrame(columns=columns) for name, columns in shop.items()}, root="Customer")
+    assert [*RelationalSchema.of(made.schema).tables] == ["Customer", "Invoice", "InvoiceLine"]
+    text = made.to_yaml()
+    assert "# public:\n#   Track: {file: Track.csv, key: TrackId}\n#   Genre: {file: Genre.csv, key: GenreId}\n" in text
+    assert "# PlaylistTrack hangs on no other table, and is left out." in text
+    assert Schema.parse(text.replace("undeclared", "9", 1)).kind == "relational"
 
 
 def test_a_root_is_kept_when_facts_are_asked_for() -> None:
@@ -113,6 +169,47 @@ def test_rows_that_a_fit_leaves_out_are_counted() -> None:
     ]
     whole = {"masters": frames()["masters"].iloc[[0, 1]], "pay": frames()["pay"].iloc[[0, 3]]}
     assert rows_left_out(schema, whole) == []
+
+
+LEVELS = """
+doublure: 1
+kind: relational
+unit: {name: customer}
+units: 3
+tables:
+  customers: {key: nr, columns: {nr: {type: id}, tier: {type: category, values: [a, b], missing: false}}}
+  orders:
+    {key: order, parent: customers, foreign_key: nr, max_children: 2, order: day,
+     columns: {order: {type: id}, nr: {type: id}, day: {type: integer, bounds: [0, 9], missing: false}}}
+  lines:
+    {parent: orders, foreign_key: order, max_children: 1,
+     columns: {order: {type: id}, item: {type: category, values: [p], missing: false}}}
+"""
+
+
+def test_rows_that_are_left_out_are_counted_at_every_level() -> None:
+    data = {
+        "customers": pd.DataFrame({"nr": [1, 2], "tier": ["a", "?"]}),
+        "orders": pd.DataFrame({"order": ["x", "y", "y", None, "z"], "nr": [1, 1, 2, 1, 9], "day": [3, 2, 1, 0, 0]}),
+        "lines": pd.DataFrame({"order": ["x", "y", "y", "z", None, "w"], "item": "p"}),
+    }
+    found = rows_left_out(RelationalSchema.of(Schema.parse(LEVELS)), data)
+    assert [(each.column, str(each)) for each in found] == [
+        ("orders.order", "has no key: 1 of 5 rows stay, and nothing hangs on them"),
+        ("orders.order", "repeats a key of an earlier row: 1 of 5 rows stay, and nothing hangs on them"),
+        ("orders.nr", "names no row of customers: 1 of 5 rows are left out"),
+        ("orders.nr", "is beyond max_children: 2: 1 of 5 rows are left out"),
+        ("lines.order", "names no parent: 1 of 6 rows are left out"),
+        ("lines.order", "names no row of orders: 2 of 6 rows are left out"),
+        ("lines.order", "hangs on a row that is left out: 1 of 6 rows are left out"),
+        ("lines.order", "is beyond max_children: 1: 1 of 6 rows are left out"),
+    ]
+    fit = (
+        open_related(data)
+        .load(Schema.parse(LEVELS.replace("units: 3", "units: 3\nmisfit: coerce")), at_least=0)
+        .content
+    )
+    assert {name: len(frame) for name, frame in fit.frames.items()} == {"customers": 2, "orders": 3, "lines": 1}
 
 
 def test_only_the_owner_is_told(

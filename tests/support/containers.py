@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -99,9 +100,13 @@ def write_package(path: Path, names: Sequence[str], rows: Records) -> None:
     """Write a file of Stata, SPSS or SAS."""
     pyreadstat = pytest.importorskip("pyreadstat", reason="the extra files is not installed")
     frame = _frame(names, rows)
-    {".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav, ".xpt": pyreadstat.write_xport}[path.suffix](
-        frame, str(path)
-    )
+    writers = {
+        ".dta": pyreadstat.write_dta,
+        ".sav": pyreadstat.write_sav,
+        ".zsav": partial(pyreadstat.write_sav, compress=True),
+        ".xpt": pyreadstat.write_xport,
+    }
+    writers[path.suffix](frame, str(path))
 
 
 def _frame(names: Sequence[str], rows: Records) -> pd.DataFrame:
@@ -125,5 +130,6 @@ WRITERS: Mapping[str, Callable[[Path, Sequence[str], Records], None]] = {
     ".ipc": write_arrow,
     ".dta": write_package,
     ".sav": write_package,
+    ".zsav": write_package,
     ".xpt": write_package,
 }

@@ -36,6 +36,7 @@ LONG = frozenset(
         "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
         "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
         "methods/test_latentgan.py", "methods/test_mean_embedding.py", "methods/test_noisecritic.py",
+        "methods/test_public_rows.py",
         "methods/test_refining.py", "methods/test_series_copula.py", "methods/test_series_statistics.py",
         "methods/test_statistics.py", "methods/test_statistics_related.py", "methods/test_wide_tables.py",
         "networks/test_scattering.py", "networks/test_tree_asked.py", "pitfalls/test_bayesian_dp.py",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +43,13 @@ def release(
         ),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            metavar=PLACE,
+            help="Put the rows into a table, too: duckdb:///file.db?table=people, postgresql://user@host/database/people.",
+        ),
+    ] = None,
     tables: Annotated[
         bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
     ] = False,
@@ -64,7 +74,13 @@ def release(
     from doublure.schema.kinds import KINDS
 
     if generator:
-        given = {"rows": rows, "format": formats, "spreadsheet-safe": spreadsheet_safe or None, "seed": seed}
+        given = {
+            "rows": rows,
+            "format": formats,
+            "into": into,
+            "spreadsheet-safe": spreadsheet_safe or None,
+            "seed": seed,
+        }
         _refuse_records([name for name, value in given.items() if value is not None])
     elif rows is None:
         remedy = "say how many rows to release, or give --generator"
@@ -75,7 +91,7 @@ def release(
     if generator or rows is None:
         return _published(syn, out, ledger, said)
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
-    with TerminalProgress() as progress:
+    with _table(into, syn.schema.kind, wanted) as rows_too, TerminalProgress() as progress:
         bundle = write(
             syn,
             out,
@@ -88,6 +104,8 @@ def release(
             progress=progress,
             **said,
         )
+        if rows_too is not None:
+            shutil.copy(Path(out, _ROWS), rows_too)
     card = bundle.card
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
@@ -97,6 +115,30 @@ def release(
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *_receipt(bundle)])
     return VerbResult(data=_data(out, bundle), text=text)
+
+
+_ROWS = "data.parquet"
+
+
+@contextmanager
+def _table(into: str | None, kind: str, forms: Sequence[str]) -> Iterator[Path | None]:
+    """Yield a path for the rows, which then become a table of a database; None without one.
+
+    Raises:
+        SettingError: The release has no rows of one table as Parquet, which keeps types, or there is such a table.
+    """
+    if into is None:
+        yield None
+        return
+    from doublure.data.databases.streaming import table_output
+    from doublure.releasing.writing import WRITERS
+
+    writer = WRITERS[kind]
+    if writer.split is not None or "parquet" not in (forms or writer.forms):
+        remedy = "release one table, with --format parquet among others, or leave it out"
+        raise SettingError("takes the rows of a Parquet file, which is not released", field="into", remedy=remedy)
+    with table_output(into, forced=False) as path:
+        yield path
 
 
 def _data(out: str, bundle: Bundle) -> dict[str, Any]:

@@ -27,7 +27,8 @@ def sample(
             "--out",
             metavar=PLACE,
             help="A .parquet, .csv, .xlsx, .jsonl, .feather, .dta or .sav file, a folder of Parquet parts; images: "
-            ".npz, .png or a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://….",
+            ".npz, .png or a folder; series: .npz; related tables: a folder. Any of them in a store, such as s3://…. "
+            "Or a table: duckdb:///file.db?table=people, postgresql://user@host/database/people.",
         ),
     ],
     rows: Annotated[
@@ -48,6 +49,8 @@ def sample(
     config: Config = None,
 ) -> VerbResult:
     """Make synthetic records; it costs nothing."""
+    from doublure.data.databases.address import is_database
+    from doublure.data.databases.streaming import table_output
     from doublure.releasing.writing import WorkerProcesses, write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
@@ -58,7 +61,8 @@ def sample(
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)
-    with output(out, forced=force) as path, TerminalProgress() as progress:
+    opened = table_output if is_database(out) else output
+    with opened(out, forced=force) as path, TerminalProgress() as progress:
         count = write_sample(
             syn,
             path,

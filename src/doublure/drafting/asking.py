@@ -18,14 +18,15 @@ from doublure.schema.columns import Column, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.schema import Schema
 from doublure.support import yaml12 as yaml_text
+from doublure.support.guessing import free_word
 
 _BUY = "buy"
 _LATER = "Enter decides later"
 _YES, _NO = ("y", "yes"), ("n", "no")
 _FACTS = {
     "bounds": "lower..upper, such as 0..120",
-    "values": "every value, such as a|b|c or {file: codes.txt}",
     "missing": "may cells be missing: n, y, or the texts that mean it, such as ?|NA",
+    "values": "every value, such as a|b|c or {file: codes.txt}",
 }
 
 
@@ -177,7 +178,8 @@ def _reader(name: str, fact: str, row: Entry, column: Column) -> Callable[[str],
 
     def read(text: str) -> Entry:
         if text.lower() == _BUY:
-            more = {"other": "Other"} if fact == "values" and "other" not in row.facts else {}
+            known = row.model(name, column.type)
+            more = {"other": free_word(known.missing_tokens)} if fact == "values" and known.fallback is None else {}
             return _checked(name, replace(row, facts={**row.facts, fact: {"learn": LEARN_EPSILON}, **more}), column)
         facts = read_facts(dict(_cells(fact, text)), printable(name))
         return _checked(name, replace(row, facts={**row.facts, **facts}), column)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from doublure.drafting.code_lists import unlevelled
+from doublure.drafting.code_lists import begun_by, unlevelled
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
@@ -82,6 +82,15 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
         if not any(set(names) <= known for known in together):
             proposed += 1
             yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
+    for fine, coarse in begun_by(schema.columns):
+        if not any({fine, coarse} <= known for known in together):
+            proposed += 1
+            yield Ask(
+                "constraints",
+                f"every declared value of {printable(fine)} begins with one of {printable(coarse)}; if that one follows"
+                ", a list of both keeps it right in every row, at no cost",
+                f"{{determines: [{yaml_text.inline(fine)}, {yaml_text.inline(coarse)}], map: FILE}}",
+            )
     if not (schema.constraints or proposed):
         yield Ask(
             "constraints",

@@ -31,6 +31,7 @@ from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.rules.at_most import order_columns
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.schema.unit import UNIT_ID
@@ -419,9 +420,24 @@ def _notes(schema: Schema) -> Iterator[Finding]:
             "column that identifies them"
         )
         yield Finding(kind="note", path=UNIT_ID, message=message)
+    yield from _missing_orders(schema)
     for name, column in schema.columns.items():
         for message in _notes_on(column):
             yield Finding(kind="note", path=printable(schema.path_of(name)), message=message)
+
+
+def _missing_orders(schema: Schema) -> Iterator[Finding]:
+    """Yield the orders that follow from computed columns' bounds and that no rule declares."""
+    rules = [rule for rule in getattr(schema, "constraints", ()) if {*rule.names} <= {*schema.columns}]
+    declared = dict(order_columns(rules, schema.columns))
+    for ends in filter(None, (rule.ordered_ends(schema.columns) for rule in rules)):
+        low, high = map(printable, ends)
+        if ends[0] not in declared.get(ends[1], ()):
+            message = (
+                f"{low} is at most {high}, as what lies between them is never negative; add "
+                f"{{at_most: [{low}, {high}]}}: without it, how far they are apart is mostly noise"
+            )
+            yield Finding(kind="note", path="constraints", message=message)
 
 
 def _notes_on(column: Column) -> Iterator[str]:

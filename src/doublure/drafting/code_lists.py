@@ -64,3 +64,24 @@ def unlevelled(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[int, 
             levels = likely_levels(name, column.domain)
             if levels is not None:
                 yield name, levels
+
+
+def begun_by(columns: Mapping[str, Column]) -> list[tuple[str, str]]:
+    """Return pairs of columns of which each declared value of the first begins with one of the second, as C3 with C.
+
+    A code is one word: "No, not at all" is an answer that begins with "No", and follows from no other question.
+    """
+    lists = {name: list(map(str, column.domain)) for name, column in columns.items() if column.listed}
+    lists = {name: values for name, values in lists.items() if not any(" " in value for value in values)}
+    return [
+        (fine, coarse)
+        for fine, values in lists.items()
+        for coarse, groups in lists.items()
+        if 2 <= len(groups) < len(values) and _begin(values, groups)
+    ]
+
+
+def _begin(values: Sequence[str], groups: Sequence[str]) -> bool:
+    """Return whether each value begins with one of the groups alone and is longer, and each group begins one."""
+    begun = [[group for group in groups if value.startswith(group) and value != group] for value in values]
+    return all(len(own) == 1 for own in begun) and len({own[0] for own in begun}) == len(groups)

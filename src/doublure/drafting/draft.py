@@ -172,6 +172,10 @@ _RELATED = """\
 # max_children: how many rows of a table one unit has at most; what more there are is left out. order: by what a unit's
 # rows follow one another; take it out if they do not.
 """
+_PUBLIC = """\
+# Tables that others lead to. Of those that are public put the file beside this one, and take these lines in; say in
+# references: {COLUMN: TABLE} of a table below which of its columns holds their keys, and make it a category.
+# public:"""
 _MOST, _ORDER = "    max_children:", "    order:"
 _NO_ORDER = "    # order: COLUMN  # if a unit's rows follow one another by a number or a date"
 _LABEL = """\
@@ -196,6 +200,7 @@ class Draft:
         beside: Whether the file lies beside the codebook, so that it can name the same files.
         left_out: What its file says of columns that are not in it.
         again: What its owner said of the tables, to draft it again with.
+        others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
     """
 
     schema: Schema
@@ -209,6 +214,7 @@ class Draft:
     beside: bool = False
     left_out: str = ""
     again: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -674,7 +680,7 @@ def _drafted_related(
             ids = [own for own, entry in own_rows.items() if entry.facts.get("type") == "id"]
             key = link.key or next((own for own in ids if own != link.foreign_key), None)
             facts = {} if key is None else {"key": key}
-            facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
+            facts |= {"parent": link.parent, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
         facts |= told.get(name, {})
@@ -710,7 +716,24 @@ def _drafted_related(
         proposals=proposals,
         suggested=suggested,
         again={"root": found.root},
+        others=found.others,
     )
+
+
+def _left_out(others: Mapping[str, str]) -> str:
+    """Return what is to be said of tables that do not hang on the root."""
+    public = [
+        f"#   {shown}: {{file: {shown}.csv, key: {yaml_text.inline(key)}}}"
+        for name, key in others.items()
+        if key and (shown := yaml_text.inline(name))
+    ]
+    found = [_PUBLIC, *public] if public else []
+    found += [
+        f"# {yaml_text.inline(name)} hangs on no other table, and is left out."
+        for name, key in others.items()
+        if not key
+    ]
+    return "".join(f"{line}\n" for line in found)
 
 
 def _related(made: Draft) -> str:
@@ -730,7 +753,7 @@ def _related(made: Draft) -> str:
         if (proposal := made.proposals.get(name)) is not None:
             lines.append(f"{_OF_A_COLUMN}# {proposed_line(name.split('.', 1)[1], proposal)}")
     told = "" if rules is None else "\n" + yaml_text.dump({"constraints": rules})
-    return _form_of(made) + _RELATED + "\n".join(lines) + "\n" + told
+    return _form_of(made) + _RELATED + _left_out(made.others) + "\n".join(lines) + "\n" + told
 
 
 _ALONE: ByKind[dict[str, Any]] = ByKind(

@@ -1,19 +1,24 @@
 """Count rows of related tables that a fit leaves out, for the data owner only.
 
-A row is left out if its key repeats, if its parent is not there, or if its unit has too many. No message of a fit says
-so. The counts are private: they stand in a file of mode 0600 and in the owner's own terminal, and nowhere else.
+A row is left out if it is the root's and its key repeats, if its parent is not there, or if that has too many. No
+message of a fit says so. The counts are private: they stand in a file of mode 0600 and in the owner's own terminal, and
+nowhere else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from doublure.data.relational import open_related
-from doublure.data.tables import cells
+from doublure.data.relational.opening import LinkedTable
 from doublure.errors import printable
 from doublure.schema.relational import RelationalSchema
+
+LEFT_OUT, _BARE = "are left out", "stay, and nothing hangs on them"
 
 
 class LeftOut(NamedTuple):
@@ -24,15 +29,17 @@ class LeftOut(NamedTuple):
         why: The reason.
         rows: How many rows.
         of: How many rows the table has.
+        fate: What becomes of them.
     """
 
     column: str
     why: str
     rows: int
     of: int
+    fate: str = LEFT_OUT
 
     def __str__(self) -> str:
-        return f"{self.why}: {self.rows:,} of {self.of:,} rows are left out"
+        return f"{self.why}: {self.rows:,} of {self.of:,} rows {self.fate}"
 
     @property
     def line(self) -> str:
@@ -52,30 +59,31 @@ def rows_left_out(schema: RelationalSchema, data: Any) -> list[LeftOut]:
     """
     source = open_related(data, schema.written)
     source.check(schema)
-    root, found = schema.root, list[LeftOut]()
-    key = schema.tables[root].key or ""
-    keys = _labels(source, schema, root, key)
-    repeated = keys.notna() & keys.duplicated()
-    named = f"{root}.{key}"
-    found.append(LeftOut(named, "has no key", int(keys.isna().sum()), len(keys)))
-    found.append(LeftOut(named, "repeats a key of an earlier row", int(repeated.sum()), len(keys)))
-    known = set(keys.dropna())
-    for name in schema.children:
-        table = schema.tables[name]
-        owners = _labels(source, schema, name, table.foreign_key or "")
-        there = owners.isin(known)
-        named = f"{name}.{table.foreign_key}"
-        found.append(LeftOut(named, "names no parent", int(owners.isna().sum()), len(owners)))
-        missing = int((owners.notna() & ~there).sum())
-        found.append(LeftOut(named, f"names no row of {printable(root)}", missing, len(owners)))
-        if isinstance(table.max_children, int):
-            beyond = int((owners[there].value_counts() - table.max_children).clip(lower=0).sum())
-            found.append(LeftOut(named, f"is beyond max_children: {table.max_children}", beyond, len(owners)))
+    found = list[LeftOut]()
+    for link in source.linked(schema.model_copy(update={"misfit": "coerce"}), keys_alone=True):
+        found += _of_table(schema, link)
     return [each for each in found if each.rows]
 
 
-def _labels(source: Any, schema: RelationalSchema, name: str, key: str) -> pd.Series[Any]:
-    """Return a key's labels, as a fit reads them; None where a row has none."""
-    tokens = schema.tables[name].columns[key].missing_tokens
-    parts = [cells.unit_ids(raw[key], key, tokens, "coerce") for raw in source.tables[name].chunks([key])]
-    return pd.concat(parts or [pd.Series(dtype=object)], ignore_index=True)
+def _of_table(schema: RelationalSchema, link: LinkedTable) -> list[LeftOut]:
+    """Return what is left out of one table."""
+    table, found = schema.tables[link.name], list[LeftOut]()
+
+    def told(key: Sequence[str], why: str, rows: pd.Series[Any] | np.ndarray, fate: str = LEFT_OUT) -> None:
+        found.append(LeftOut(f"{link.name}.{', '.join(key)}", why, int(rows.sum()), len(link.unit), fate))
+
+    if link.keys is not None:
+        told(table.keys, "has no key", link.keys.isna(), LEFT_OUT if link.owners is None else _BARE)
+        repeated = link.keys.notna() & link.keys.duplicated()
+        told(table.keys, "repeats a key of an earlier row", repeated, LEFT_OUT if link.owners is None else _BARE)
+    if link.owners is not None:
+        told(table.foreign_keys, "names no parent", link.owners.isna())
+        told(
+            table.foreign_keys,
+            f"names no row of {printable(table.parent or '')}",
+            link.owners.notna().to_numpy() & (link.unit < 0),
+        )
+        told(table.foreign_keys, "hangs on a row that is left out", (link.unit >= 0) & (link.hangs_on < 0))
+        beyond = np.full(1, np.count_nonzero(link.hangs_on >= 0) - len(link.kept))
+        told(table.foreign_keys, f"is beyond max_children: {table.max_children}", beyond)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -16,13 +16,15 @@ _WORDS = ("id", "key", "nr", "no", "number", "code")
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """The link of a child table to the root.
+    """The link of a child table to its parent.
 
     Attributes:
-        foreign_key: The column that holds the root's key.
+        parent: The table that it hangs on.
+        foreign_key: The column that holds the parent's key.
         key: The column that tells its own rows apart, if its name says so.
     """
 
+    parent: str
     foreign_key: str
     key: str | None
 
@@ -34,12 +36,14 @@ class Relations:
     Attributes:
         root: The table.
         key: Its key.
-        children: Each other table's link.
+        children: The link of each table that hangs on it.
+        others: What the tables may be that do not: public ones with their key, which others refer to, or "".
     """
 
     root: str
     key: str
     children: Mapping[str, Link]
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 class OpenRoot(SchemaError):
@@ -47,13 +51,15 @@ class OpenRoot(SchemaError):
 
     Args:
         tables: Those that may be it.
-        key: The column that stands in all of them.
+        key: The column that stands in all of them; "" where tables hang on one another level by level.
     """
 
     def __init__(self, tables: Sequence[str], key: str) -> None:
         names = ", ".join(map(printable, tables))
         super().__init__(
-            f"may be {names}: {printable(key)} stands in each, and no name says whose key it is",
+            f"may be {names}: {printable(key)} stands in each, and no name says whose key it is"
+            if key
+            else f"may be {names}: other tables hang on each",
             field="root",
             remedy="name the table with one row for each unit: --root TABLE, or root= in Python",
         )
@@ -69,7 +75,7 @@ def proposed(
 
     The root's key stands in every other table, by the same name, or as ``patient_id`` where the table ``patients`` has
     an ``id``. Of several such tables it is the one that its key is named for. A table whose own key is another column
-    is not it.
+    is not it. Where no key stands in all others, tables hang on one another level by level, each by its own key's name.
 
     Args:
         tables: Table -> its columns.
@@ -90,7 +96,7 @@ def proposed(
         return relations
     found = [each for name in tables if root in (None, name) for each in _rooted(name, tables)]
     if not found:
-        raise _apart(tables, root)
+        return _by_levels(tables, root)
     key = max(_named_for(each) for each in found)
     likely = [each for each in found if _named_for(each) == key]
     roots = list(dict.fromkeys(each.root for each in likely))
@@ -102,7 +108,7 @@ def proposed(
         raise OpenRoot(roots, likely[0].key)
     best = next(each for each in likely if each.root == roots[0])
     children = {
-        name: Link(foreign_key=link.foreign_key, key=_own_key(name, tables[name], link.foreign_key))
+        name: Link(parent=best.root, foreign_key=link.foreign_key, key=_own_key(name, tables[name], link.foreign_key))
         for name, link in best.children.items()
     }
     return Relations(root=best.root, key=best.key, children=children)
@@ -114,8 +120,61 @@ def _rooted(root: str, tables: Mapping[str, Sequence[str]]) -> list[Relations]:
     for key in tables[root]:
         links = {name: _leads(root, key, others) for name, others in tables.items() if name != root}
         if all(links.values()):
-            children = {name: Link(foreign_key=link or "", key=None) for name, link in links.items()}
+            children = {name: Link(parent=root, foreign_key=link or "", key=None) for name, link in links.items()}
             found.append(Relations(root=root, key=key, children=children))
+    return found
+
+
+def _by_levels(tables: Mapping[str, Sequence[str]], root: str | None) -> Relations:
+    """Return tables of several levels: each hangs on the lowest table whose own key it has.
+
+    Raises:
+        OpenRoot: Several tables hang on none.
+        SchemaError: A table does not hang on the root, at any level.
+    """
+    keys = {name: key for name, columns in tables.items() if (key := _own_key(name, columns, "")) is not None}
+    above = {
+        name: {
+            parent: foreign
+            for parent, key in keys.items()
+            if parent != name and (foreign := _leads(parent, key, [own for own in columns if own != keys.get(name)]))
+        }
+        for name, columns in tables.items()
+    }
+    tops = [name for name in keys if root in (None, name) and (root or not above[name])]
+    led = {top: levels for top in tops if len(levels := _levels(top, above)) > 1}
+    if len(led) > 1:
+        raise OpenRoot([*led], "")
+    if not led or (root is None and len(*led.values()) < len(tables)):
+        raise _apart(tables, root)
+    ((top, levels),) = led.items()
+    links = {
+        name: Link(parent=parent, foreign_key=above[name][parent], key=keys.get(name))
+        for name in levels
+        if (parent := max((each for each in above[name] if each in levels), key=levels.__getitem__, default=None))
+        and name != top
+    }
+    return Relations(root=top, key=keys[top], children=links, others=_others(keys, above, levels))
+
+
+def _others(
+    keys: Mapping[str, str], above: Mapping[str, Mapping[str, str]], levels: Mapping[str, int]
+) -> dict[str, str]:
+    """Return the tables that do not hang on the root: each with its key if those that do lead to it."""
+    reached, seen = {*levels}, set[str]()
+    while reached - seen:
+        seen |= reached
+        reached |= {parent for name in seen for parent in above[name]}
+    return {name: keys[name] if name in seen else "" for name in above if name not in levels}
+
+
+def _levels(root: str, above: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """Return how far below a root each table hangs that hangs on it: by the longest way."""
+    found, level = {root: 0}, 0
+    while level < len(above):
+        level += 1
+        lowest = {name for name, own in found.items() if own == level - 1}
+        found |= {name: level for name, parents in above.items() if name != root and lowest & {*parents}}
     return found
 
 
@@ -141,7 +200,7 @@ def _apart(tables: Mapping[str, Sequence[str]], root: str | None) -> SchemaError
         remedy = "give the root's key the same name in every table"
         return SchemaError("has no column that stands in all others", field=f"tables {names}", remedy=remedy)
     names = ", ".join(map(printable, left))
-    remedy = "one level of children is read: add that column to each of their rows, or leave them out of the folder"
+    remedy = "give each table the key of the one above it, by the same name, or leave them out of the folder"
     return SchemaError(f"have no column for {printable(f'{name}.{key}')}", field=f"tables {names}", remedy=remedy)
 
 
@@ -152,7 +211,8 @@ def _declared(tables: Mapping[str, Sequence[str]], told: Mapping[str, Mapping[st
     if len(roots) != 1 or not isinstance(key := told.get(roots[0], {}).get("key"), str):
         return None
     links = {
-        name: Link(foreign_key=each.get("foreign_key") or key, key=each.get("key")) for name, each in children.items()
+        name: Link(parent=str(each.get("parent")), foreign_key=each.get("foreign_key") or key, key=each.get("key"))
+        for name, each in children.items()
     }
     return Relations(root=roots[0], key=key, children=links)
 

@@ -1,4 +1,4 @@
-"""Child columns that a rule bounds below by a column of the root, counted by their gap.
+"""Child columns that a rule bounds below by a column of their parent, counted by their gap.
 
 Rows then obey the rule as drawn. Of ``{at_most: [customers.since, orders.placed]}`` the time from the customer's first
 day to the order is counted. Drawn one by one and put in order afterwards, far too many orders would lie on that day.
@@ -7,6 +7,8 @@ years): then the value is counted, and the rule kept when a unit is decoded (:mo
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from doublure.encode.columns import encodings
 from doublure.encode.numeric import IntegerEncoding
@@ -21,7 +23,7 @@ _IN_COMMON = 0.5
 
 
 def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
-    """Return the columns of a child table that are counted by their gap: each with the column of the root below it.
+    """Return the columns of a child table that are counted by their gap: each with the column of the parent below it.
 
     Args:
         schema: Declared bounds are all that is looked at.
@@ -30,9 +32,9 @@ def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for low, high in across_tables(schema.constraints, schema.columns):
         (table, _, own), (below_table, _, below) = high.partition("."), low.partition(".")
-        if table != child or below_table != schema.root or own in found:
+        if table != child or below_table != schema.tables[child].parent or own in found:
             continue
-        one, other = _steps(schema, schema.root, below), _steps(schema, child, own)
+        one, other = _steps(schema, below_table, below), _steps(schema, child, own)
         if one is None or other is None or one.unit != other.unit:
             continue
         shared = min(one.last, other.last) - max(one.first, other.first)
@@ -41,25 +43,23 @@ def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
     return found
 
 
-def places_above(
-    schema: RelationalSchema, child: str, own: tuple[str, ...], root: tuple[str, ...]
-) -> tuple[RootGap, ...]:
+def places_above(schema: RelationalSchema, child: str, own: Sequence[str], head: Sequence[str]) -> tuple[RootGap, ...]:
     """Return where those columns stand, and within which numbers.
 
     Args:
         schema: Of all tables.
         child: The table.
         own: The columns of its rows, in order.
-        root: Those of the root's.
+        head: The names of what its parent's row has, in order.
     """
-    found = []
+    found, parent = [], schema.tables[child].parent or ""
     for name, below in above_root(schema, child).items():
-        steps, base = _steps(schema, child, name), _steps(schema, schema.root, below)
+        steps, base = _steps(schema, child, name), _steps(schema, parent, below)
         if steps is not None and base is not None:
             found.append(
                 RootGap(
                     place=own.index(name),
-                    below=len(schema.children) + root.index(below),
+                    below=head.index(below),
                     first=base.first,
                     last=base.last,
                     highest=steps.last,

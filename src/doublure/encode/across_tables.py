@@ -1,8 +1,9 @@
 """Public constraints across related tables, kept by every unit that is decoded (post-processing: free).
 
-A column of the root that is below one of a child raises that one; where a child's is below the root's, the root's is
-raised to the highest of the unit's. What that leaves out of the bounds gives way on the other side. Rules within a
-table are kept again afterwards; sums are added up, and columns computed, last.
+A column of a parent that is below one of a child raises that one, from the root down; where a child's is below its
+parent's, the parent's is raised to the highest of its children's, up to the root. What that leaves out of the bounds
+gives way on the other side. Rules within a table are kept again afterwards; sums are added up, and columns computed,
+last.
 """
 
 from __future__ import annotations
@@ -28,31 +29,35 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
 
     Args:
         frames: Table -> its rows.
-        parents: Child table -> ``(M,)`` the place of each row's unit.
+        parents: Child table -> ``(M,)`` the place of each row's parent.
         schema: Every fact known.
     """
-    root, rules_of, known = schema.root, schema.constraints, schema.columns
-    pairs = (*across_tables(rules_of, known), *across_calendars(rules_of, known))
+    rules_of, known, level = (
+        schema.constraints,
+        schema.columns,
+        {name: len(schema.above(name)) for name in schema.tables},
+    )
+    found = (*across_tables(rules_of, known), *across_calendars(rules_of, known))
+    pairs = sorted(found, key=lambda pair: min(level[table_of(name)] for name in pair))
+    down = {pair for pair in pairs if level[table_of(pair[0])] < level[table_of(pair[1])]}
     for low, high in pairs:
-        child = table_of(high) if table_of(low) == root else table_of(low)
+        child = table_of(high if (low, high) in down else low)
         ceiling = _highest(low, high, schema)
-        _lower(frames, low, ceiling, schema, parents[child])
-        if table_of(low) == root:
+        _lower(frames, low, ceiling, parents[child], schema, all_rows=table_of(low) == child)
+        if (low, high) in down:
             floor = _as_high(frames, low, high, schema)[parents[child]]
             cells = _read(frames, high, schema)
             _write(frames, high, keep_holes(np.fmax(cells, floor), cells), schema)
-    for name in {table_of(high) for _, high in pairs} - {root}:
-        frames[name] = rules.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
-    for low, high in pairs:
-        if table_of(high) == root:
-            reached = np.full(len(frames[root]), -np.inf)
+    _keep_within(frames, {table_of(high) for _, high in down}, schema)
+    for low, high in reversed(pairs):
+        if (low, high) not in down:
+            reached = np.full(len(frames[table_of(high)]), -np.inf)
             cells = _as_high(frames, low, high, schema)
             np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))
             own = _read(frames, high, schema)
             _write(frames, high, keep_holes(np.maximum(own, reached), own), schema)
-    if any(table_of(high) == root for _, high in pairs):
-        frames[root] = rules.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
-    for total, of in schema.sums.items():
+    _keep_within(frames, {table_of(high) for low, high in pairs if (low, high) not in down}, schema)
+    for total, of in sorted(schema.sums.items(), key=lambda each: -level[table_of(each[0])]):  # sums of sums
         _add_up(frames, total, of, parents[table_of(of)], schema)
     for each in schema.joined_rules:
         _compute(frames, each, parents[table_of(each.of)], schema)
@@ -60,13 +65,25 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         frames[name] = frames[name][[own for own in schema.tables[name].columns if own in frames[name]]]
 
 
+def _keep_within(frames: dict[str, pd.DataFrame], names: set[str], schema: ResolvedRelationalSchema) -> None:
+    """Keep the rules within some tables again."""
+    for name in names:
+        frames[name] = rules.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
+
+
 def _lower(
-    frames: dict[str, pd.DataFrame], name: str, ceiling: float, schema: ResolvedRelationalSchema, parents: Ints
+    frames: dict[str, pd.DataFrame],
+    name: str,
+    ceiling: float,
+    parents: Ints,
+    schema: ResolvedRelationalSchema,
+    *,
+    all_rows: bool,
 ) -> None:
     """Lower what lies above all that the other side can be, where there is another side."""
     cells = _read(frames, name, schema)
     about = np.ones(len(cells), dtype=np.bool_)
-    if table_of(name) == schema.root:
+    if not all_rows:
         about = np.bincount(parents, minlength=len(cells)) > 0
     if (cells[about] > ceiling).any():
         _write(frames, name, keep_holes(np.where(about, np.fmin(cells, ceiling), cells), cells), schema)
@@ -92,19 +109,19 @@ def _add_up(
     cells = _read(frames, of, schema)
     if unit:  # in whole steps, so that tenths add up to whole ones
         cells = np.rint(cells / unit)
-    sums = np.bincount(parents, cells, len(frames[schema.root])).astype(np.float64)
+    sums = np.bincount(parents, cells, len(frames[table_of(total)])).astype(np.float64)
     _write(frames, total, sums * unit if unit else sums, schema)
 
 
 def _compute(
     frames: dict[str, pd.DataFrame], joined: JoinedRule, parents: Ints, schema: ResolvedRelationalSchema
 ) -> None:
-    """Fill a column of a child table that follows from its own row and its unit's."""
-    numbers = {}
+    """Fill a column of a child table that follows from its own row and its parent's."""
+    numbers, own = {}, table_of(joined.of)
     for name in joined.rule.operands:
         place = joined.places[name]
         cells = _read(frames, place, schema)
-        numbers[name] = cells[parents] if table_of(place) == schema.root else cells
+        numbers[name] = cells if table_of(place) == own else cells[parents]
     (derived,) = joined.rule.derivations(joined.columns(schema.columns))
     _write(frames, joined.of, derived.follow(*(numbers[name] for name in derived.sources)), schema)
 

@@ -34,7 +34,7 @@ def codes_of(column: Column, cells: Any) -> Floats:
     return encoding_of(column).compact(cells)[0]
 
 
-def names_of(column: Column) -> list[str]:
+def key_names(column: Column) -> list[str]:
     """Return the names of an attribute's codes, in order."""
     return list(column.bins(GROUPS).names)
 

@@ -54,7 +54,7 @@ def _squares(
     """Return a name for each cell of an axis of places on a map."""
     last = point.domain.last
     ends = np.minimum(np.append(starts[1:] - 1, last), last)
-    names = iter(point.names_of(starts[starts <= last].astype(np.int64), ends[starts <= last].astype(np.int64)))
+    names = iter(point.key_names(starts[starts <= last].astype(np.int64), ends[starts <= last].astype(np.int64)))
     parts: list[list[str]] = [[] for _ in range(size)]
     for cell, low in zip(cells.tolist(), starts.tolist(), strict=True):
         parts[cell].append(MISSING if low > last else next(names))

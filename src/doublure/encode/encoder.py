@@ -30,6 +30,7 @@ class Encoder(ABC):
             asked for.
         condition_sizes: Condition -> how many values it has, side by side as in that part.
         most_rows: The most rows that a record is handed out as.
+        most_at_once: The most records that memory has room for while they are drawn.
         fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
         body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
         of_wholes: Whether a row is the whole numbers of its compact record, so that it need not become a tensor.
@@ -40,6 +41,7 @@ class Encoder(ABC):
     condition_width: int
     condition_sizes: Mapping[str, int]
     most_rows: int = 1
+    most_at_once: int = 1_000_000
     fewest_rows: int = 0
     body_shape: tuple[int, ...]
     of_wholes: ClassVar[bool] = False

@@ -156,6 +156,22 @@ class PointEncoding:
             found = np.where(np.isnan(first) | np.isnan(second), self.domain.last + 1.0 + state, found)
         return [found]
 
+    @property
+    def halvings(self) -> int:
+        """The number of times that each axis is cut in halves."""
+        return self._halvings
+
+    @property
+    def pieces(self) -> tuple[tuple[float, float, float], ...]:
+        """The begin of each axis, its length, and the number that stands for a missing one."""
+        return tuple((*self._axis(at), self._both[at].known_grid[0]) for at in (0, 1))
+
+    @property
+    def squares(self) -> tuple[int, Mapping[int, int]]:
+        """Places in a square of the first cells, and the rank of each square; no ranks where all are kept in order."""
+        ranks = dict(enumerate(self._ranks.tolist())) if len(self._kept) < 4**_SQUARES else {}
+        return self._square, ranks
+
     def numbers(self, values: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return the two numbers ``(N,)`` of places; a missing point is a NaN that has its state, twice."""
         given = values[0].astype(np.int64)
@@ -171,7 +187,7 @@ class PointEncoding:
         begin, span = self._axis(at)
         return self._both[at].snap(begin + (axis + 0.5) / 2**self._halvings * span)
 
-    def names_of(self, first: Ints, last: Ints) -> list[str]:
+    def key_names(self, first: Ints, last: Ints) -> list[str]:
         """Return each run of places as the squares that it is made of, by their ends.
 
         Args:

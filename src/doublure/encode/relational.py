@@ -22,8 +22,9 @@ from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.repeating import repeating
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
-from doublure.networks.related_layout import ChildPlace, UnitLayout
+from doublure.networks.related_layout import ChildFacts, ChildPlace, UnitLayout
 from doublure.schema import ResolvedSchema
+from doublure.schema.related_table import rows_name
 from doublure.schema.relational import ResolvedRelationalSchema
 from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
@@ -31,8 +32,10 @@ from doublure.support.tensors import Array, as_array
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BEFORE, _NEXT, _ANY = 1, 2, 3
+_BEFORE, _NEXT, _ANY, _SHOWN = 1, 2, 3, 4
 """Turns of a unit's mark, beside its own."""
+_DRAWN_BYTES = 200_000_000
+"""Memory for units of several levels while they are drawn, each with a place for every row that it may have."""
 
 
 class RelationalEncoder(Encoder):
@@ -42,7 +45,8 @@ class RelationalEncoder(Encoder):
         schema: Every fact known.
 
     Attributes:
-        tables: Table -> the encoder of its rows; sums over children are left out.
+        tables: Table -> the encoder of its rows; sums over children are left out. How many rows hang on a row stands
+            first in it, but for the root's.
         layout: Where they stand in a unit.
         related: The schema of the tables.
     """
@@ -54,22 +58,35 @@ class RelationalEncoder(Encoder):
         self.schema, self.related = schema, ResolvedRelationalSchema.of(schema)
         self.tables = {name: TableValues(self._modelled(name)) for name in self.related.tables}
         root = self.tables[self.related.root]
-        places = []
-        for name in self.related.children:
-            own, order = self.tables[name], self.related.tables[name].order
-            at = -1 if order is None else own.columns.index(order)
-            above = places_above(self.related, name, tuple(own.columns), tuple(root.columns))
-            highest = 0 if at < 0 else own.domains[at].last
-            repeats = tuple(map(own.columns.index, repeating(self.related, name, own.columns)))
-            places.append((name, self.related.most(name), own.width, at, highest, above, repeats))
-        self.layout = UnitLayout.of(root.width, places)
+        self.layout = UnitLayout.of(root.width, [self._facts(name) for name in self.related.children])
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width
         self.condition_sizes = {f"{self.related.root}.{name}": size for name, size in root.condition_sizes.items()}
         self.body_shape = (self.layout.counted_width,)
+        if any(child.parent >= 0 for child in self.layout.children):
+            self.most_at_once = max(1, _DRAWN_BYTES // (self.width * np.dtype(np.float64).itemsize))
+
+    def _facts(self, name: str) -> ChildFacts:
+        """Return what the layout of a child table follows from."""
+        related, own, table = self.related, self.tables[name], self.related.tables[name]
+        parent = table.parent or ""
+        head = self.tables[parent].columns
+        if parent == related.root:
+            head = [*map(rows_name, related.hanging(parent)), *head]
+        at = -1 if table.order is None else own.columns.index(table.order)
+        return ChildFacts(
+            name=name,
+            most=related.most_of_parent(name),
+            parts=own.width,
+            order=at,
+            highest=0 if at < 0 else own.domains[at].last,
+            above=places_above(related, name, own.columns, head),
+            repeats=tuple(map(own.columns.index, repeating(related, name, own.columns))),
+            parent=-1 if parent == related.root else related.children.index(parent),
+        )
 
     def _modelled(self, name: str) -> ResolvedSchema:
-        return ResolvedSchema.of(self.related.modelled(name))
+        return ResolvedSchema.of(self.related.with_counts(name))
 
     def shown(self, name: str) -> str:
         """Return the name under which counts of a column are published."""
@@ -80,49 +97,94 @@ class RelationalEncoder(Encoder):
     @override
     def compact(self, content: RelatedRows) -> Array:
         found = np.zeros((len(content), self.layout.counted_width))
-        root = self.related.root
-        found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root])
+        rows = [self._rows(content, child.name) for child in self.layout.children]
+        heads = {
+            -1: np.column_stack([self._counts(content, self.related.root), self._rows(content, self.related.root)])
+        }
+        every = np.arange(len(content))
         for number, child in enumerate(self.layout.children):
-            many = content.counts(child.name)
-            found[:, number] = many
-            rows = self.tables[child.name].compact(content.frames[child.name])
+            if child.parent not in heads:
+                above = self.layout.children[child.parent]
+                heads[child.parent] = np.hstack([rows[child.parent], heads[above.parent][content.hang_on(above.name)]])
+            units, shown = (every, every) if child.parent < 0 else self._shown(content, child.parent)
+            many = content.counts_of_rows(child.name)
             begins, marks = np.cumsum(many) - many, remarked(content.marks, number)
-            self._show(found, child, rows, begins, many, marks)
+            found[units, child.head] = heads[child.parent][shown]
+            self._show(found, child, rows[number], units, begins[shown], many[shown], marks[units])
         return found
 
+    def _rows(self, content: RelatedRows, name: str) -> Floats:
+        """Return a table's rows as numbers; of a child table with how many rows hang on each."""
+        frame = content.frames[name]
+        if name != self.related.root:
+            frame = frame.assign(
+                **{rows_name(child): content.counts_of_rows(child) for child in self.related.hanging(name)}
+            )
+        return as_array(self.tables[name].compact(frame))
+
+    def _counts(self, content: RelatedRows, name: str) -> Ints:
+        return np.column_stack([content.counts_of_rows(child) for child in self.related.hanging(name)])
+
+    def _shown(self, content: RelatedRows, number: int) -> tuple[Ints, Ints]:
+        """Return the units that show a row of a table that others hang on, and that row: any one with a row on it."""
+        name = self.layout.children[number].name
+        some = np.flatnonzero(self._counts(content, name).any(1))
+        many = np.bincount(content.parents[name][some], minlength=len(content))
+        units = np.flatnonzero(many)
+        which = _among(remarked(remarked(content.marks[units], number), _SHOWN), many[units])
+        return units, some[(np.cumsum(many) - many)[units] + which]
+
     def _show(
-        self, found: Floats, child: ChildPlace, rows: Floats, begins: Ints, many: Ints, marks: np.ndarray
+        self,
+        found: Floats,
+        child: ChildPlace,
+        rows: Floats,
+        units: Ints,
+        begins: Ints,
+        many: Ints,
+        marks: np.ndarray,
     ) -> None:
-        """Write the rows that units show of a child table."""
-        some = np.flatnonzero(many > 0)
-        first = np.zeros(len(some), dtype=np.int64) if child.order >= 0 else _among(marks[some], many[some])
-        found[some, child.first] = rows[begins[some] + first]
-        anywhere = _among(remarked(marks[some], _ANY), many[some])
-        found[some, child.place] = anywhere
-        found[some, child.any] = rows[begins[some] + anywhere]
-        several = np.flatnonzero(many > 1)
-        held = many[several]
+        """Write the rows that units show of a child table.
+
+        Args:
+            found: ``(N, counted width)`` the units.
+            child: The table.
+            rows: All its rows.
+            units: ``(n,)`` which units show any.
+            begins: ``(n,)`` where the rows of the parent's row that each shows begin.
+            many: ``(n,)`` how many these are.
+            marks: ``(n,)`` numbers as good as random.
+        """
+        having = np.flatnonzero(many > 0)
+        units, begins, many, marks = units[having], begins[having], many[having], marks[having]
+        first = np.zeros(len(units), dtype=np.int64) if child.order >= 0 else _among(marks, many)
+        found[units, child.first] = rows[begins + first]
+        anywhere = _among(remarked(marks, _ANY), many)
+        found[units, child.place] = anywhere
+        found[units, child.any] = rows[begins + anywhere]
+        more = np.flatnonzero(many > 1)
+        several, begins, held, marks = units[more], begins[more], many[more], marks[more]
         if child.order >= 0:
-            before = _among(remarked(marks[several], _BEFORE), held - 1)
+            before = _among(remarked(marks, _BEFORE), held - 1)
             following = before + 1
         else:
-            before = _among(remarked(marks[several], _BEFORE), held)
-            following = _among(remarked(marks[several], _NEXT), held - 1)
+            before = _among(remarked(marks, _BEFORE), held)
+            following = _among(remarked(marks, _NEXT), held - 1)
             following += following >= before
         found[several, child.left] = held - 1 - following
-        found[several, child.before] = rows[begins[several] + before]
-        found[several, child.next] = rows[begins[several] + following]
+        found[several, child.before] = rows[begins + before]
+        found[several, child.next] = rows[begins + following]
         if child.order >= 0:
             at = child.next.start + child.order
             found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
         for at, place in enumerate(child.repeats, start=child.same.start):
-            found[several, at] = rows[begins[several] + following, place] == rows[begins[several] + before, place]
+            found[several, at] = rows[begins + following, place] == rows[begins + before, place]
         for each in child.above:
             told = each.place == child.order  # by the row before
             rest = () if told else (child.before, child.next)
-            for units, row in ((some, child.first), (some, child.any), *((several, part) for part in rest)):
+            for those, row in ((units, child.first), (units, child.any), *((several, part) for part in rest)):
                 at = row.start + each.place
-                found[units, at] = each.gaps(found[units, at], found[units, each.below])
+                found[those, at] = each.gaps(found[those, at], found[those, child.head.start + each.below])
 
     @override
     def expand(self, compact: Any) -> Any:
@@ -151,32 +213,37 @@ class RelationalEncoder(Encoder):
         root = self.related.root
         source = rng if any(table.constraints for table in self.related.tables.values()) else None
         frames = {root: self._frame(root, values[:, self.layout.root_part], source)}
-        parents = {}
+        parents, hanging = dict[str, Ints](), dict[str, Ints]()
+        slots = {-1: values[:, None, : self.layout.head]}
+        filled = {-1: np.ones((len(values), 1), dtype=np.bool_)}
         for number, child in enumerate(self.layout.children):
-            many = np.clip(values[:, number], 0, child.most).astype(np.int64)
-            filled = np.arange(child.most)[None] < many[:, None]
-            slots = values[:, child.row(0).start : child.row(child.most - 1).stop]
-            rows_there = slots.reshape(len(values), child.most, child.parts)[filled]
-            frames[child.name] = self._frame(child.name, rows_there, source)
-            parents[child.name] = np.repeat(np.arange(len(values)), many)
-        across_tables.keep(frames, parents, self.related)
-        return RelatedRows(schema=self.related, frames=frames, parents=parents, marks=marked(len(values)))
+            above = filled[child.parent]
+            many = np.clip(slots[child.parent][:, :, child.many], 0, child.most).astype(np.int64) * above
+            filled[number] = (np.arange(child.most) < many[:, :, None]).reshape(len(values), child.places)
+            slots[number] = values[:, child.rows].reshape(len(values), child.places, child.parts)
+            frames[child.name] = self._frame(child.name, slots[number][filled[number]], source)
+            parents[child.name] = np.repeat(np.arange(len(values)), many.sum(1))
+            hanging[child.name] = np.repeat(np.arange(above.sum()), many[above])
+        across_tables.keep(frames, hanging, self.related)
+        deep = {name: hangs for name, hangs in hanging.items() if self.related.tables[name].parent != root}
+        return RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=marked(len(values)))
 
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         table = self.related.tables[name]
         frame = self.tables[name].decode(rows, rng)
-        return frame.drop(columns=[own for own in table.unmodelled if own in frame])
+        return frame.drop(columns=[own for own in frame if own in table.unmodelled or own not in table.columns])
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:
         found = np.zeros((n, self.width))
         found[:, self.layout.root_part] = self.tables[self.related.root].uniform(n, rng)
         for number, child in enumerate(self.layout.children):
-            found[:, number] = rng.integers(0, child.most + 1, n)
-            rows = self.tables[child.name].uniform(n * child.most, rng).reshape(n, child.most, child.parts)
+            if child.parent < 0:
+                found[:, number] = rng.integers(0, child.most + 1, n)
+            rows = self.tables[child.name].uniform(n * child.places, rng).reshape(-1, child.most, child.parts)
             if child.order >= 0:
                 rows[:, :, child.order].sort(axis=1)
-            found[:, child.row(0).start : child.row(child.most - 1).stop] = rows.reshape(n, -1)
+            found[:, child.rows] = rows.reshape(n, -1)
         return found
 
 

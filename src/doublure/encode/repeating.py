@@ -23,5 +23,5 @@ def repeating(schema: RelationalSchema, child: str, columns: Sequence[str]) -> t
         columns: Columns of its rows.
     """
     facts = schema.tables[child].columns
-    listed = [name for name in columns if facts[name].listed and not facts[name].ordered]
+    listed = [name for name in columns if name in facts and facts[name].listed and not facts[name].ordered]
     return tuple(name for name in listed if not 0 < len(facts[name].domain) < _FEWEST)

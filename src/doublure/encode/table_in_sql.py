@@ -8,9 +8,11 @@ import numpy as np
 
 from doublure.data.databases.reading import RANK
 from doublure.encode.columns import ListedEncoding
+from doublure.encode.differences import Gap
 from doublure.encode.numeric import IntegerEncoding
-from doublure.errors import DataError
+from doublure.encode.points import PointEncoding
 from doublure.schema.columns import sql_words as sql
+from doublure.schema.columns.number_sql import clipped
 from doublure.schema.columns.sql_words import Expr, SqlLookup, SqlWords
 from doublure.schema.scalars import label as text_label
 
@@ -36,31 +38,107 @@ def select_codes(
 
     Returns:
         The statement, and the public values that it joins.
-
-    Raises:
-        DataError: A column is measured from another, which is not said in SQL.
     """
     from sqlglot import exp
 
     inner, outer, begun = [], [], len(cells.words.lookups)
+    later: list[SqlLookup] = []
+    numbers = _MeasuredNumbers(encoder, cells)
     for part, name in enumerate(encoder.columns):
         own, place = encoder.encoding(name), cells.places[name]
         number = exp.column(f"n{place}")
         state = exp.column(f"s{place}") if name in cells.stated else sql.whole(0)
-        label = exp.column(f"l{place}") if name in cells.labelled else None
-        steps, code = _coded(own, name, part, number, label, cells.words)
-        inner += [steps.as_(f"q{part}"), sql.is_null(number).as_(f"gone{part}"), state.as_(f"state{part}")]
+        if isinstance(own, PointEncoding):
+            second = next(each for each in own.columns if each != name)
+            beside = exp.column(f"n{cells.places[second]}")
+            if second in cells.stated:
+                state = sql.case((sql.is_null(number), state), otherwise=exp.column(f"s{cells.places[second]}"))
+            for side, (value, piece) in enumerate(zip((number, beside), own.pieces, strict=True)):
+                inner.append(_side(value, *piece, sides=2.0**own.halvings).as_(f"q{part}_{side}"))
+            known = len(cells.words.lookups)
+            code = _on_curve(own, part, cells.words)
+            later += cells.words.lookups[known:]
+            gone = sql.either(sql.is_null(number), sql.is_null(beside))
+        else:
+            label = exp.column(f"l{place}") if name in cells.labelled else None
+            coded = own
+            if isinstance(own, Gap):
+                number, coded = numbers.gap(name, own), own.steps
+            steps, code = _coded(coded, name, part, number, label, cells.words)
+            inner.append(steps.as_(f"q{part}"))
+            gone = sql.is_null(number)
+        inner += [gone.as_(f"gone{part}"), state.as_(f"state{part}")]
         outer.append(sql.cast(_with_holes(own, part, code), _narrowest(own)).as_(f"c{part}"))
     if ranked:
         inner.append(exp.column(RANK).as_(RANK))
         outer.append(exp.column(RANK).as_(RANK))
     read = sql.select(*inner, of=source)
     joined = cells.words.lookups[begun:]
-    for each in joined:
-        read = read.join(each.name, on=exp.column("key", table=each.name).eq(each.key), join_type="LEFT", copy=False)
+    read = _joined(read, [each for each in joined if each.name not in {own.name for own in later}])
     if cells.words.dialect == "postgres":
         read = read.offset(0, copy=False)
-    return sql.select(*outer, of=sql.nested(read, "stepped")), joined
+    return _joined(sql.select(*outer, of=sql.nested(read, "stepped")), later), joined
+
+
+def _joined(statement: Any, lookups: Sequence[SqlLookup]) -> Any:
+    from sqlglot import exp
+
+    for each in lookups:
+        on = exp.column("key", table=each.name).eq(each.key)
+        statement = statement.join(each.name, on=on, join_type="LEFT", copy=False)
+    return statement
+
+
+class _MeasuredNumbers:
+    """Numbers that others are measured from, in SQL, as :class:`TableEncoder` finds them."""
+
+    def __init__(self, encoder: TableValues, cells: CellsInSql) -> None:
+        self._encoder, self._cells = encoder, cells
+
+    def gap(self, name: str, own: Gap) -> Expr:
+        """Return a number's distance above the one that it is measured from; NULL for a missing one."""
+        return self._snapped(name, own.own) - sql.call("COALESCE", self._before(own.first), sql.real(own.floor))
+
+    def _before(self, name: str) -> Expr:
+        """Return what a column's successors are measured from; NULL where there is nothing."""
+        own = self._encoder.encoding(name)
+        if isinstance(own, Gap):
+            return sql.call("GREATEST", self._snapped(name, own.own), self._before(own.first))  # passes over NULL
+        return self._snapped(name, self._encoder.schema.columns[name])
+
+    def _snapped(self, name: str, column: Column) -> Expr:
+        from sqlglot import exp
+
+        number = exp.column(f"n{self._cells.places[name]}")
+        if not column.may_be_missing:
+            number = sql.call("COALESCE", number, sql.real(column.known_grid[0]))
+        return column.snapped_in_sql(number, self._cells.words)
+
+
+def _side(number: Expr, begin: float, span: float, lowest: float, *, sides: float) -> Expr:
+    """Return which of the even pieces of an axis a number lies in."""
+    there = sql.call("COALESCE", number, sql.real(lowest))
+    piece = sql.floor(((there - sql.real(begin)) / sql.real(span)) * sql.real(sides))
+    return sql.cast(clipped(piece, 0, sides - 1), "bigint")
+
+
+def _on_curve(own: PointEncoding, part: int, words: SqlWords) -> Expr:
+    """Return the place of two whole numbers on the curve: their binary digits in turn, the second's first."""
+    from sqlglot import exp
+
+    both = [exp.column(f"q{part}_{side}") for side in (0, 1)]
+    curve: Expr = sql.whole(0)
+    for digit in range(own.halvings):
+        for side, number in enumerate(both):
+            shifted = exp.IntDiv(this=number.copy(), expression=sql.whole(2**digit))
+            one = exp.Paren(this=exp.Mod(this=exp.Paren(this=shifted), expression=sql.whole(2)))
+            curve = curve + one * sql.cast(sql.whole(2 ** (2 * digit + side)), "bigint")
+    size, ranks = own.squares
+    if not ranks:
+        return curve
+    square = exp.Paren(this=exp.IntDiv(this=exp.Paren(this=curve), expression=sql.whole(size)))
+    within = exp.Paren(this=exp.Mod(this=exp.Paren(this=curve.copy()), expression=sql.whole(size)))
+    return sql.cast(words.look_up(square, ranks), "bigint") * sql.whole(size) + within
 
 
 def _coded(
@@ -76,8 +154,7 @@ def _coded(
         fallback = _fallback(own.column)
         return number, sql.case((sql.is_null(steps), sql.real(fallback)), otherwise=steps)
     if not isinstance(own, IntegerEncoding):
-        remedy = "leave the rule at_most out, or fit an export"
-        raise DataError("is measured from another column, which is not counted in SQL", field=name, remedy=remedy)
+        raise TypeError(f"{name} is not counted in whole numbers")
     (lower, upper), unit, domain = own.column.known_grid, own.column.unit, own.domain
     there = sql.call("COALESCE", number, sql.real(lower))
     inside = sql.call("LEAST", sql.call("GREATEST", there, sql.real(lower)), sql.real(upper))

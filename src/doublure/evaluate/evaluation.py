@@ -16,14 +16,24 @@ from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
 from doublure.evaluate.inference import means_beside_real
-from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
+from doublure.evaluate.real_data import (
+    LIKE_DRAWN,
+    OWN,
+    hash_records,
+    keep_unlisted,
+    read_again,
+    read_both,
+    seen_before,
+)
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.classifiers import map_batches
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, encode_labels, refuse_other_kinds
 from doublure.measures.relational import MOST_UNITS, evaluate_related
+from doublure.measures.relational.visits import visit_scores
 from doublure.measures.resampling import Resamples
+from doublure.measures.scores import Score
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
@@ -136,6 +146,7 @@ def make_report(
     evaluated = EVALUATIONS[syn.schema.kind]
     with listen(progress, "report") as listener:
         listener.stage("read the real records")
+        real, holdout = read_again(real), read_again(holdout)
         train, aside = load_both(syn, real, holdout)
         kept = None if aside is None else aside.content
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
@@ -150,7 +161,15 @@ def make_report(
         asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples, "progress": listener}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         listener.stage("compare")
-        figures = evaluated.evaluate(syn.schema.flat, artificial, train.content, kept, **asked)
+        lists = evaluated.lenient(syn.schema)
+        fitted = keep_unlisted(lists, real, train.content)
+        others = None if holdout is None else keep_unlisted(lists, holdout, kept)
+        figures = evaluated.evaluate(syn.schema.flat, artificial, fitted, others, **asked)
+        if evaluated.more is not None:
+            aside_units = None if aside is None else (others, aside.unit)
+            figures = figures.plus(
+                (*figures.added, *evaluated.more(syn.schema, artificial, (fitted, train.unit), aside_units, seed))
+            )
         said = [] if syn.schema.row_note is None else [f"{syn.schema.row_note}.".capitalize()]
         said += _labeller_note(syn, train.content if kept is None else kept, holdout=kept is not None)
         if said:
@@ -303,6 +322,7 @@ class KindEvaluation:
         differs: Tests whether real records differ from synthetic ones by more than chance; None where no test is
             cheap.
         lenient: Schema -> one that also accepts records a measure counts and a fit refuses.
+        more: Schema, synthetic records, fitted and other real records with their units, and a seed -> further figures.
         takes_extractor: Whether it uses classifiers, whose feature extractor may be chosen.
         means: Synthesizer, real records and a seed -> intervals of means by the noisy tables.
     """
@@ -311,6 +331,7 @@ class KindEvaluation:
     evaluate: Callable[..., Evaluation]
     differs: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
+    more: Callable[..., tuple[Score, ...]] | None = None
     takes_extractor: bool = False
     means: Callable[[Synthesizer, Any, int], tuple[MeanInterval, ...]] = lambda syn, real, seed: ()
 
@@ -322,7 +343,7 @@ EVALUATIONS = ByKind(
             most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table, means=means_beside_real
         )
     ),
-    visits=_ROWS,
+    visits=dataclasses.replace(_ROWS, more=visit_scores),
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
     series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
     relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),

@@ -18,8 +18,9 @@ a table is like the run's own rows    warned of     a permutation test: real row
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,17 @@ from doublure.data.opening import Given, open_data
 from doublure.data.records import Loaded
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
+from doublure.data.tables.arrow_streams import PROTOCOL
 from doublure.data.tables.many_files import files_of
 from doublure.errors import DataError, InputError, SettingError
 from doublure.ledger import Ledger
+from doublure.measures.tables.unlisted import with_unlisted
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema.columns import CategoryColumn, Column, label
+from doublure.schema.fact_states import Learn
+from doublure.schema.relational import RelationalSchema
 from doublure.support import files
+from doublure.support.guessing import free_word
 from doublure.support.objects import ObjectPath, Place, find_place
 from doublure.support.tensors import sha256_of
 
@@ -76,6 +83,61 @@ def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None)
     if kept is not None and seen_before(hash_records(train.content), hash_records(kept.content)):
         raise _not_kept_aside()
     return train, kept
+
+
+def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:
+    """Return loaded records in which values outside a synthesizer's lists stand as they are written.
+
+    Args:
+        schema: The synthesizer's, every fact known.
+        given: The data.
+        content: The same data, read by the schema: there, such values are ``other``, or a chapter.
+    """
+    tables = getattr(schema, "tables", {"": schema})
+    opened = {
+        table: {name: _by_no_list(column) for name, column in own.columns.items() if column.opened(()) is not None}
+        for table, own in tables.items()
+    }
+    if not isinstance(content, (pd.DataFrame, RelatedRows)) or not any(opened.values()):
+        return content
+    changed = {
+        table: own.model_copy(update={"columns": {**own.columns, **opened[table]}, "constraints": ()})
+        for table, own in tables.items()
+    }
+    plain = _unresolved(schema, changed) if isinstance(content, RelatedRows) else changed[""]
+    written: Any = open_data(given, plain.kind, plain.written).load(plain, at_least=1).content
+
+    def kept(table: str, frame: pd.DataFrame, raw: pd.DataFrame) -> pd.DataFrame:
+        names = [name for name in opened[table] if name in frame]
+        return frame.assign(
+            **{name: with_unlisted(frame[name], raw[name], tables[table].columns[name]) for name in names}
+        )
+
+    if isinstance(content, pd.DataFrame):
+        return kept("", content, written)
+    frames = {table: kept(table, frame, written.frames[table]) for table, frame in content.frames.items()}
+    return dataclasses.replace(content, frames=frames)
+
+
+def _by_no_list(column: Column) -> Column:
+    """Return a column that reads any text as a value."""
+    other = column.fallback or free_word([*column.missing_tokens, *map(label, column.domain)])
+    return CategoryColumn(values=Learn(learn=1.0), other=other, missing=column.missing)
+
+
+def _unresolved(schema: Any, tables: Mapping[str, Any]) -> RelationalSchema:
+    """Return related tables with other facts, some of which are not known."""
+    kept = {name: getattr(schema, name) for name in RelationalSchema.model_fields}
+    return RelationalSchema.model_construct(**{**kept, "tables": tables, "constraints": ()})
+
+
+def read_again(given: Any) -> Any:
+    """Return data that can be read more than once: a stream of Arrow as the table that it holds."""
+    if isinstance(given, pd.DataFrame) or not hasattr(given, PROTOCOL):
+        return given
+    import pyarrow as pa
+
+    return pa.table(given)
 
 
 def hash_records(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:

@@ -17,7 +17,7 @@ from doublure.results import percent, span
 _AS_PERCENT = frozenset(
     {
         *("accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"),
-        *("quantile_columns", "quantile_pairs", "special_values", "broken_rules", "broken"),
+        *("quantile_columns", "quantile_pairs", "related_pairs", "special_values", "broken_rules", "broken"),
         *("count_queries", "count_queries_relative", "coefficient_signs"),
     }
 )
@@ -74,6 +74,22 @@ class Score(Result):
         if not forwards or abs(length) < self.error:
             return None
         return (self.value - self.baseline) / length
+
+    @property
+    def position(self) -> Score | None:
+        """The same as a score from independent columns (0) to real rows (100); null where :attr:`way` is."""
+        if (way := self.way) is None:
+            return None
+        return Score(
+            key="coherence",
+            name=self.name,
+            value=min(100.0, max(0.0, 100 * way)),
+            goal="high",
+            range=(0.0, 100.0),
+            baseline=0.0,
+            real=100.0,
+            meaning=self.meaning,
+        )
 
 
 def distance_score(key: str, name: str, figures: Mapping[str, float | None], meaning: str = "") -> Score:

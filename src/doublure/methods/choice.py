@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.registry import AUTO as AUTO
-from doublure.methods.statistics.images.defaults import labelled_scenes
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.schema.kinds import ByKind
 from doublure.training.image_gan_settings import label_counts
-from doublure.training.label_forecast import forecast_labels
 
 _CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"
@@ -43,25 +42,17 @@ def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:
 def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
     if not schema.with_role("condition"):
         return "statistics", "images are fitted to noisy mean features; without a label there is nothing to check"
-    found = forecast_labels(label_counts(schema), _noise(epsilon), gaussian=labelled_scenes(schema))
-    if found.known < found.from_known:
+    known, least = min(label_counts(schema)) / _noise(epsilon), ImageGuidedSettings().least_known
+    if known < least:
         return (
             "statistics",
-            "scenes are drawn by a Gaussian for each label; a private labeller pays from "
-            f"{found.from_known:,.0f} images of the rarest label to a unit of noise, and here are {found.known:,.0f}",
-        )
-    shares = (
-        f"{found.labeller:.0%} of images of the rarest label, where {found.drawn:.0%} of those drawn for it show it"
-    )
-    if not found.pays:
-        return (
-            "statistics",
-            f"images are fitted to noisy mean features; by forecast, a private labeller would recognise {shares}",
+            "images are fitted to noisy mean features; a private labeller would learn more noise than images, as the "
+            f"rarest label has {known:,.0f} images to a unit of noise, below {least:,.0f}",
         )
     return (
         "guided",
-        "images are fitted to noisy mean features and checked by a private labeller, which by forecast recognises "
-        f"{shares}",
+        "images are fitted to noisy mean features, and a private labeller checks them if a noisy count says that this "
+        "teaches more",
     )
 
 
@@ -86,5 +77,5 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
     relational=lambda *_: ("statistics", "no other method takes related tables"),
     visits=lambda *_: ("statistics", "no other method makes rows that belong together"),
 )
-"""On tables and series one method came first in every measurement. On images one did, but where the
-labeller would be wrong more often than what it overrules (:mod:`doublure.training.label_forecast`)."""
+"""On tables and series one method came first in every measurement. On images one did, but
+where a labeller would learn noise; whether it is asked says a priced answer (:mod:`doublure.training.label_check`)."""

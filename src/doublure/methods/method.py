@@ -7,9 +7,9 @@ fast. A new method is one folder and one line in :mod:`doublure.methods.registry
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -21,6 +21,7 @@ from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job, State
+from doublure.training.noisy_tables import NoisyTable
 from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, Work
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
     from doublure.training.architectures import Critic
 
+Released: TypeAlias = Callable[[], Sequence[NoisyTable]]
+"""Reads the noisy tables that a fit bought."""
 S = TypeVar("S", bound=MethodSettings, default=MethodSettings)
 E = TypeVar("E", bound=Encoder, default=Encoder)
 
@@ -73,6 +76,29 @@ class Method(ABC, Generic[S, E]):
     def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Return limits of every sample, a sentence without its full stop each: for plans, displays and cards."""
         return ()
+
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        """Return limits of every sample that a forecast of noise decides, as :meth:`limits` does.
+
+        Args:
+            schema: The public facts; after a fit with those that were bought.
+            settings: As the plan has decided them.
+            touches: The plan's accesses.
+            released: Reads the noisy tables that a fit bought; none before it.
+        """
+        return ()
+
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast | None:
+        """Return the forecast of the errors of counts and tables; None where noise does not decide them alone.
+
+        Args:
+            schema: The public facts.
+            settings: As the plan has decided them.
+            touches: The plan's accesses.
+        """
+        return None
 
     def knows_shares(self, schema: Schema) -> bool:
         """Whether the releases include the shares of conditions, which then need not be declared or bought.
@@ -219,6 +245,16 @@ class Method(ABC, Generic[S, E]):
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: S) -> bool:
         """Whether a run can end with a claim other than the planned one, as far as the plan can tell."""
         return stated == planned
+
+
+class ErrorForecast(Protocol):
+    """Forecast of the errors of counts and tables, from public facts alone."""
+
+    def spread(self, name: str) -> float:
+        """Return the standard deviation of the count of a listed value of a column, in rows."""
+
+    def distance(self, names: Sequence[str]) -> float:
+        """Return the expected total variation of a column, or of two columns together, between 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ _SUMMARIES = {
     "guided": "statistics, then a private critic that refines, and on images a private labeller that checks",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "latentgan": "latents of a public generator, learned by noisy moments or a private critic (Chen 2021, DPMI)",
+    "evolution": "public candidates that private images vote for (Private Evolution, Lin 2024; Sim-PE 2025)",
     "noisecritic": "a GAN whose critic has a noise layer (Triastcyn 2018, 2019): an empirical estimate, no guarantee",
     "bayesgan": "dpgan's noisy critic under the Bayesian accountant, with its worst case (Triastcyn & Faltings 2022)",
     "gan": "a GAN without privacy: a baseline, never to be published",

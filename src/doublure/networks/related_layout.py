@@ -5,21 +5,26 @@ one pair of consecutive rows::
 
     [ rows of each child table | root | first, left, before, next, place, any, same | first, left, … ]
 
-For drawing, it has all rows, in ``max_children`` places a child table, filled from the first on::
+Of a table that others hang on it shows one row in the same way, with the rows above it, and what hangs on that one::
+
+    [ … | rows of each table that hangs on it | its row | its parent's … | root | first, left, before, next, … | … ]
+
+For drawing, it has all rows, in ``max_children`` places for each row of the parent, filled from the first on::
 
     [ rows of each child table | root | row 1 … row k | row 1 … row k | … ]
 
 In a child table with an order, ``first`` is the first row, ``before`` and ``next`` are consecutive rows, and the order
 column of ``next`` is stored as its gap above ``before``. Without an order they are any two rows. ``any`` is the row at
 ``place``; ``same`` says of some columns whether ``next`` is as ``before``. A column that a rule puts above one of the
-root is counted by its gap above that, and drawn as a value (:class:`RootGap`).
+parent is counted by its gap above that, and drawn as a value (:class:`RootGap`). How many rows hang on a row of a child
+table stands first in that row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +34,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class RootGap:
-    """A number of a child's row that is counted by its gap above a number of the root.
+    """A number of a child's row that is counted by its gap above a number of its parent's row.
 
     Attributes:
         place: Its place in the row.
-        below: The place of the root's number in the unit.
-        first: The root's lowest number, also used for a missing one, which is ``last + 1``.
-        last: The root's highest number.
+        below: The place of the parent's number in the head.
+        first: The parent's lowest number, also used for a missing one, which is ``last + 1``.
+        last: The parent's highest number.
         highest: The highest number in the row; ``highest + 1`` is missing.
     """
 
@@ -51,12 +56,12 @@ class RootGap:
         return max(1, self.highest - self.first)
 
     def gaps(self, numbers: Floats, below: Floats) -> Floats:
-        """Return the gaps of numbers above the root's numbers ``below``; ``widest + 1`` is missing."""
+        """Return the gaps of numbers above the parent's numbers ``below``; ``widest + 1`` is missing."""
         gaps = np.maximum(numbers - self._base(below), 0)
         return np.where(numbers > self.highest, self.widest + 1, gaps)
 
     def room(self, below: Floats) -> Floats:
-        """Return the largest gaps above the root's numbers ``below``."""
+        """Return the largest gaps above the parent's numbers ``below``."""
         return np.maximum(self.highest - self._base(below), 0)
 
     def numbers(self, gaps: Floats, below: Floats) -> Floats:
@@ -74,18 +79,26 @@ class ChildPlace:
 
     Attributes:
         name: The table's name.
-        most: The most rows of a unit.
+        parent: The number of its parent among the child tables; -1: the root.
+        many: The place of its number of rows in the head.
+        head: What its rows are drawn by, in a unit for counting: a row of the parent, and those above it.
+        most: The most rows of a row of its parent.
+        places: The most rows of a unit.
         parts: W, numbers of a row.
         order: The order's place in a row; -1 without an order.
         highest: The largest value of the order.
         shown: The start of ``first`` in a unit for counting.
         drawn: The start of row 1 in a unit for drawing.
-        above: The numbers of a row that are counted by their gap above the root's.
+        above: The numbers of a row that are counted by their gap above the parent's.
         repeats: The places in a row of what may be as in the row before.
     """
 
     name: str
+    parent: int
+    many: int
+    head: slice
     most: int
+    places: int
     parts: int
     order: int
     highest: int
@@ -129,13 +142,33 @@ class ChildPlace:
         """Of each repeating number whether ``next`` has it as ``before``: 1, or 0."""
         return slice(self.any.stop, self.any.stop + len(self.repeats))
 
+    @property
+    def head_width(self) -> int:
+        """Numbers of the head."""
+        return int(self.head.stop - self.head.start)
+
     def row(self, number: int) -> slice:
-        """Return the place of a row, counted from 0, in a unit for drawing."""
-        begin = self.drawn + number * self.parts
+        """Return the place of a row, counted from 0, behind the head."""
+        begin = self.head_width + number * self.parts
         return slice(begin, begin + self.parts)
 
+    @property
+    def rows(self) -> slice:
+        """All its rows in a unit for drawing."""
+        return slice(self.drawn, self.drawn + self.places * self.parts)
 
-ChildFacts: TypeAlias = tuple[str, int, int, int, int, tuple[RootGap, ...], tuple[int, ...]]
+
+class ChildFacts(NamedTuple):
+    """The facts that the layout of a child table follows from, named as in :class:`ChildPlace`."""
+
+    name: str
+    most: int
+    parts: int
+    order: int
+    highest: int
+    above: tuple[RootGap, ...]
+    repeats: tuple[int, ...]
+    parent: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +177,7 @@ class UnitLayout:
 
     Attributes:
         root: Numbers of a root row.
-        children: Places of each child table, in the schema's order.
+        children: Places of each child table: parents before what hangs on them.
     """
 
     root: int
@@ -156,32 +189,53 @@ class UnitLayout:
 
         Args:
             root: Numbers of a root row.
-            tables: For each child table its name, the most rows, the numbers of a row, the order's place, the order's
-                largest value, the numbers that are counted by their gap above the root's, and those that may be as in
-                the row before.
+            tables: The facts of each child table: parents before what hangs on them.
         """
-        shown = drawn = len(tables) + root
-        children = []
-        for name, most, parts, order, highest, above, repeats in tables:
-            place = ChildPlace(
-                name=name, most=most, parts=parts, order=order, highest=highest, shown=shown, drawn=drawn,
-                above=above, repeats=repeats,
-            )  # fmt: skip
-            children.append(place)
-            shown, drawn = place.same.stop, drawn + most * parts
-        return cls(root=root, children=tuple(children))
+        hanging = {
+            parent: [n for n, each in enumerate(tables) if each.parent == parent] for parent in range(-1, len(tables))
+        }
+        widths, places = {-1: len(hanging[-1]) + root}, {-1: 1}
+        shown, drawn = 0, widths[-1]
+        found: dict[int, ChildPlace] = {}
+        for parent, below in hanging.items():
+            if parent >= 0:
+                widths[parent] = tables[parent].parts + widths[tables[parent].parent]
+                places[parent] = found[parent].places
+            if not below:
+                continue
+            head = slice(shown, shown + widths[parent])
+            shown = head.stop
+            for many, number in enumerate(below):
+                own = tables[number]
+                place = ChildPlace(
+                    name=own.name, parent=parent, many=many, head=head, most=own.most, places=places[parent] * own.most,
+                    parts=own.parts, order=own.order, highest=own.highest, shown=shown, drawn=drawn, above=own.above,
+                    repeats=own.repeats,
+                )  # fmt: skip
+                found[number] = place
+                shown, drawn = place.same.stop, place.rows.stop
+        return cls(root=root, children=tuple(found[number] for number in range(len(tables))))
+
+    def hanging(self, parent: int) -> list[int]:
+        """Return the numbers of the child tables that hang on one; -1: on the root."""
+        return [number for number, child in enumerate(self.children) if child.parent == parent]
+
+    @property
+    def head(self) -> int:
+        """Numbers of a root row, with its numbers of rows of child tables."""
+        return int(self.children[0].head.stop)
 
     @property
     def root_part(self) -> slice:
         """The root's row."""
-        return slice(len(self.children), len(self.children) + self.root)
+        return slice(self.head - self.root, self.head)
 
     @property
     def counted_width(self) -> int:
         """Numbers of a unit for counting."""
-        return len(self.children) + self.root + sum(4 * child.parts + 2 + len(child.repeats) for child in self.children)
+        return max(int(child.same.stop) for child in self.children)
 
     @property
     def drawn_width(self) -> int:
         """Numbers of a unit for drawing."""
-        return len(self.children) + self.root + sum(child.most * child.parts for child in self.children)
+        return self.head + sum(child.places * child.parts for child in self.children)

@@ -1,13 +1,15 @@
-"""A generator of units of related tables: the root's row, then each child table's rows.
+"""A generator of units of related tables: the root's row, then each child table's rows, level by level.
 
-For each child table, one tree draws the first row given the root's, and another draws each next row given the root's
-and the row before, up to the unit's number of rows. Gaps are drawn given that they fit the room that the row before, or
-the root's number, leaves below the upper bound (:func:`~doublure.networks.given_columns.draw_fitting`).
+For each child table, one tree draws the first row given its head (the parent's row, and those above it), and another
+draws each next row given the head and the row before, up to the number of rows that the head says. Gaps are drawn given
+that they fit the room that the row before, or the parent's number, leaves below the upper bound
+(:func:`~doublure.networks.given_columns.draw_fitting`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from typing_extensions import override
@@ -18,6 +20,21 @@ from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
 from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _RowHeads:
+    """Rows of a table that others hang on.
+
+    Attributes:
+        values: ``(n, H)`` each with the rows above it.
+        units: ``(n,)`` the unit of each.
+        places: ``(n,)`` the place of each among those of its unit.
+    """
+
+    values: Floats
+    units: Ints
+    places: Ints
 
 
 class RelatedGenerator(ArrayGenerator):
@@ -36,12 +53,11 @@ class RelatedGenerator(ArrayGenerator):
 
     def __init__(self, layout: UnitLayout, conditions: Sequence[int], *, repeats: bool = False) -> None:
         self.layout = layout
-        head = len(layout.children) + layout.root
-        self.units = TreeGenerator(head, conditions)
+        self.units = TreeGenerator(layout.head, conditions)
         self.repeats = [child.repeats if repeats else () for child in layout.children]
-        self.first = [TreeGenerator(head + child.parts, []) for child in layout.children]
+        self.first = [TreeGenerator(child.head_width + child.parts, []) for child in layout.children]
         self.following = [
-            TreeGenerator(head + 1 + 2 * child.parts + len(own), [])
+            TreeGenerator(child.head_width + 1 + 2 * child.parts + len(own), [])
             for child, own in zip(layout.children, self.repeats, strict=True)
         ]
 
@@ -82,11 +98,51 @@ class RelatedGenerator(ArrayGenerator):
         """
         rng = np.random.default_rng(np.frombuffer(noise.tobytes(), dtype=np.uint32))
         found = np.zeros((len(noise), self.layout.drawn_width))
-        head = len(self.layout.children) + self.layout.root
-        found[:, :head] = self.units(noise, condition)
+        found[:, : self.layout.head] = self.units(noise, condition)
+        heads = {-1: _root_heads(found[:, : self.layout.head])}
         for number, child in enumerate(self.layout.children):
-            self._fill(found, number, child, rng)
+            own = heads[number] = self._hung(heads[child.parent], number, rng)
+            rows = np.zeros((len(noise), child.places, child.parts))
+            rows[own.units, own.places] = own.values[:, : child.parts]
+            found[:, child.rows] = rows.reshape(len(noise), child.places * child.parts)
         return found
+
+    def shown_heads(self, units: int, child: int, rng: np.random.Generator) -> Floats:
+        """Return what the rows of a child table are drawn by, ``(n, H)``: one row of the parent of each unit.
+
+        Of a parent below the root, units without a row that any row hangs on show none.
+
+        Args:
+            units: How many are drawn.
+            child: The child table's number.
+            rng: Public randomness.
+        """
+        heads, path, number = _root_heads(self.units(rng.standard_normal((units, 1)))), list[int](), child
+        while (number := self.layout.children[number].parent) >= 0:
+            path.append(number)
+        for number in reversed(path):
+            heads = self._hung(heads, number, rng)
+        if not path:
+            return heads.values
+        below = [self.layout.children[each].many for each in self.layout.hanging(path[0])]
+        some = rng.permutation(np.flatnonzero((heads.values[:, below] > 0).any(1)))
+        found: Floats = heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
+        return found
+
+    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator) -> _RowHeads:
+        """Return the rows of a child table that hang on rows of its parent."""
+        child = self.layout.children[number]
+        found = np.zeros((len(heads.values), child.row(child.most - 1).stop))
+        found[:, : child.head_width] = heads.values
+        self._fill(found, number, child, rng)
+        rows = found[:, child.head_width :].reshape(len(found), child.most, child.parts)
+        many = np.clip(found[:, child.many], 0, child.most)
+        whose, turn = np.nonzero(np.arange(child.most) < many[:, None])
+        return _RowHeads(
+            values=np.hstack([rows[whose, turn], heads.values[whose]]),
+            units=heads.units[whose],
+            places=heads.places[whose] * child.most + turn,
+        )
 
     def draw_conditions(self, known: Floats, source: np.random.Generator) -> Floats:
         """Return conditions ``(n, K)`` unchanged; open ones are drawn with the unit, from the tables."""
@@ -105,25 +161,24 @@ class RelatedGenerator(ArrayGenerator):
         for turn in range(child.most):
             for each in child.above:
                 if each.place != child.order:
-                    _turned_back(
-                        found, np.flatnonzero(found[:, number] > turn), child.row(turn).start + each.place, each
-                    )
+                    there = np.flatnonzero(found[:, child.many] > turn)
+                    _turned_back(found, there, child.row(turn).start + each.place, each)
 
     def _fill_rows(
         self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, *, cut: bool = False
     ) -> Mask:
-        """Draw the rows of a child table, in order, and return which units' rows fit; the others' may be incomplete.
+        """Draw the rows of a child table, in order, and return whose fit; the others' may be incomplete.
 
         Args:
-            found: Units of which the root's row and the numbers of rows are read.
+            found: Heads, with places for their rows behind them.
             number: The child table's number.
             child: Its place.
             rng: Public randomness.
             cut: Whether gaps are cut to their rooms, so that all fit.
         """
-        many = np.clip(found[:, number], 0, child.most).astype(np.int64)
+        many = np.clip(found[:, child.many], 0, child.most).astype(np.int64)
         fits = np.ones(len(found), dtype=np.bool_)
-        head = len(self.layout.children) + self.layout.root
+        head = child.head_width
         draw = draw_given if cut else draw_fitting
         tree = self.first[number]
         some = np.flatnonzero(many > 0)
@@ -166,18 +221,23 @@ class RelatedGenerator(ArrayGenerator):
         return fits
 
 
+def _root_heads(rows: Floats) -> _RowHeads:
+    units = np.arange(len(rows))
+    return _RowHeads(values=rows, units=units, places=np.zeros_like(units))
+
+
 def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
-    """Replace a gap above the root's number by the number itself."""
+    """Replace a gap above the parent's number by the number itself."""
     found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
 
 def _rooms(child: ChildPlace, rows: Floats, start: int) -> list[tuple[RoomLeft, RootGap]]:
-    """Return what gaps above the root's numbers may be at most, in rows ``(N, parts)`` of which one begins there."""
+    """Return what gaps above the parent's numbers may be at most, in rows ``(N, parts)`` of which one begins there."""
     return [(RoomLeft(part=start + each.place, most=each.room(rows[:, each.below])), each) for each in child.above]
 
 
 def _cut_beyond(child: ChildPlace, tree: Tree, rows: Floats, start: int, known: int, rng: np.random.Generator) -> None:
-    """Draw gaps above the root's numbers again that do not fit, cut to their rooms.
+    """Draw gaps above the parent's numbers again that do not fit, cut to their rooms.
 
     They alone are, given what the row is given: a row that is drawn again as a whole would more often miss them.
     """

@@ -6,6 +6,8 @@ themselves, and take consecutive terms of a low-discrepancy sequence.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from doublure.networks import swapped_tables
@@ -17,6 +19,8 @@ _GOLDEN = 0.6180339887498949
 _AT_ONCE = 4_000
 """Rows at a time: their chances stay in a processor's own memory. No row depends on it."""
 _JUDGED = 15_000
+_ROUNDS = 8
+"""Rounds of raking."""
 
 
 class TreeDraw:
@@ -161,23 +165,48 @@ def shuffle_within(chance: Floats, *groups: Ints) -> Ints:
     return order
 
 
-def rake_factors(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
-    """Return factors that bring each node's groups to wanted shares, along the tree (raking).
+def rake(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> Tree:
+    """Return the tree with each node's groups brought to wanted shares, and its fine groups to those of its leaves.
 
     Args:
-        tree: The tree with all other tables.
+        tree: The tree, not yet raked.
         wanted: ``(m,)`` shares for each node.
         count: Number of rows to estimate from.
         rng: Public randomness.
     """
     factors = dict(enumerate(wanted))
-    TreeDraw(tree, TreeEvidence(tree, {}), count, rng).draw(rake=factors)
-    return [factors[place] for place in range(len(wanted))]
+    drawn = TreeDraw(tree, TreeEvidence(tree, {}), count, rng)
+    drawn.draw(rake=factors)
+    nodes = []
+    for place, node in enumerate(tree.nodes):
+        inner = node.inner
+        if node.parent >= 0 and len(node.coarse) > node.groups:
+            met = np.zeros((len(inner), node.groups))
+            np.add.at(met, (drawn.fine[:, node.parent], drawn.coarse[:, place]), 1.0)
+            inner = _raked_within(node, met)
+        nodes.append(replace(node, rake=factors[place], inner=inner))
+    return replace(tree, nodes=tuple(nodes))
+
+
+def _raked_within(node: TreeNode, met: Floats) -> Floats:
+    """Return a node's fine groups given the parent, with the shares of its leaves over all rows.
+
+    Args:
+        node: It has a parent.
+        met: ``(parent's f, m)`` rows of the parent's fine groups with the node's coarse groups.
+    """
+    totals = node.fine_mass @ node.membership
+    wanted = node.fine_mass / totals[node.coarse] * met.sum(0)[node.coarse]
+    found, rows = node.within.copy(), met[:, node.coarse]
+    for _ in range(_ROUNDS):
+        found *= (wanted + LEAST) / ((rows * found).sum(0) + LEAST)
+        found /= np.maximum(found @ node.membership, LEAST)[:, node.coarse]
+    return found
 
 
 def _raked(chances: Floats, wanted: Floats) -> Floats:
     factor = np.ones(len(wanted))
-    for _ in range(8):
+    for _ in range(_ROUNDS):
         found = factor * ((1 / np.maximum(chances @ factor, LEAST)) @ chances) / len(chances)
         factor = factor * np.clip((wanted + 1e-6) / (found + 1e-6), 0.5, 2)
     return factor

@@ -88,7 +88,7 @@ class Plan(PlanContents):
         >>> plan
         Plan(method='statistics', 3 columns, guarantee='(ε=1, δ=1e-05)-differentially private ...')
         >>> plan.epsilon, plan.guarantee.kind, plan.steps, plan.touches[0].purpose
-        (1.0, 'dp', 7, 'count wide columns in public cells')
+        (1.0, 'dp', 8, 'count wide columns in public cells')
     """
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class Plan(PlanContents):
         Example:
             >>> plan.save("plan.json")
             >>> db.Plan.load("plan.json").steps
-            7
+            8
         """
         return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
 

@@ -11,7 +11,7 @@ a code to one cell, so that it counts in one cell of each table, as the query st
 edge case                                       what happens
 ==============================================  ===================================================================
 no record at all                                no row comes back: zeros
-an axis of thousands of intervals               its cells are looked up for each distinct code, and joined
+an axis of many intervals                       codes fall in buckets of one width, whose cells are joined
 a query that is no count                        is refused before anything is asked
 ==============================================  ===================================================================
 """
@@ -19,7 +19,7 @@ a query that is no count                        is refused before anything is as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +46,16 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-TABLES_AT_ONCE = 16
-"""Tables of one statement: each holds its cells at the same time."""
+CELLS_AT_ONCE = 2**18
+"""Cells of the tables of one statement, which are held at the same time: some 16 MB. An axis is computed once in it."""
 _DENSE = 2**17
 """Of a part with so many codes, each is mapped here: about a megabyte."""
+_FEW = 4
+"""Runs of an axis that are told apart by conditions: from here on a join is quicker, at some 5 ns a record."""
+_BUCKETS, _MOST_BUCKETS = 2**14, 2**18
+"""Buckets that a part's codes fall in, and more where many cuts are close together: a table of some megabytes."""
+_CUTS, _MOST_CUTS = 2, 16
+"""Cuts within a bucket, which are compared one by one: as many are wanted at most, and are taken at most."""
 _BELOW = -(2**62)
 """A whole number below every code."""
 _NOT_COUNTED = "asks for more than counts, which is all that a database answers"
@@ -104,6 +110,51 @@ class _CodeRuns:
         return cls(begun, cells[kept].astype(np.int64))
 
 
+@dataclass(frozen=True)
+class _CodeBuckets:
+    """Codes in buckets of one width, with the runs that begin within each.
+
+    Attributes:
+        width: Codes in a bucket.
+        runs: The runs.
+        first: ``(buckets,)`` the run at the begin of each.
+        last: ``(buckets,)`` the run at its end.
+    """
+
+    width: int
+    runs: _CodeRuns
+    first: IntArray
+    last: IntArray
+
+    @classmethod
+    def of(cls, runs: _CodeRuns, first: int, last: int) -> _CodeBuckets:
+        """Return the buckets of codes from the first to the last."""
+        width = 1
+        while (last - first) // width >= _BUCKETS:
+            width *= 2
+        while True:
+            begun = np.arange(first, last + 1, width, dtype=np.int64)
+            at = (np.searchsorted(runs.starts, ends, side="right") - 1 for ends in (begun, begun + (width - 1)))
+            found = cls(width, runs, *at)
+            if width == 1 or found.deepest <= _CUTS or 2 * len(begun) > _MOST_BUCKETS:
+                return found
+            width //= 2
+
+    @property
+    def deepest(self) -> int:
+        """The most cuts within a bucket."""
+        return int((self.last - self.first).max())
+
+    def columns(self) -> dict[str, list[int]]:
+        """Return the table: each bucket's first cell, and of each cut where it is and the cell from it on."""
+        found = {"bucket": [*range(len(self.first))], "cell0": self.runs.cells[self.first].tolist()}
+        for cut in range(1, self.deepest + 1):
+            run = np.minimum(self.first + cut, self.last)
+            begun = np.where(self.first + cut <= self.last, self.runs.starts[run], -_BELOW)
+            found |= {f"cut{cut}": begun.tolist(), f"cell{cut}": self.runs.cells[run].tolist()}
+        return found
+
+
 class SqlPartitions(Partitions[Any]):
     """Encoded records in a database.
 
@@ -117,7 +168,6 @@ class SqlPartitions(Partitions[Any]):
         self._database = database
         self._table = table
         self._check = check
-        self._distinct: set[int] = set()
         self._axes = 0
 
     @override
@@ -136,11 +186,10 @@ class SqlPartitions(Partitions[Any]):
         different = {id(table): table for table in query.tables}
         axes = {id(axis): axis for table in query.tables for axis in table}
         said = {key: self._said(axis) for key, axis in axes.items()}
-        keys, found = [*different], dict[int, IntArray]()
-        for first in range(0, len(keys), TABLES_AT_ONCE):
+        found = dict[int, IntArray]()
+        for asked in _batches(different):
             self._check()
-            asked = keys[first : first + TABLES_AT_ONCE]
-            counted = self._counted([different[key] for key in asked], said)
+            counted = self._counted([*asked.values()], said)
             found |= dict(zip(asked, counted, strict=True))
         for own in said.values():
             if own.joined is not None:
@@ -158,7 +207,8 @@ class SqlPartitions(Partitions[Any]):
         found = found.from_(self._table.name, copy=False)
         for key in axes:
             if (joined := said[key].joined) is not None:
-                found = found.join(joined[0], on=joined[1].copy(), copy=False)
+                join = exp.Join(this=exp.to_table(joined[0]), on=joined[1].copy(), method=said[key].method)
+                found.append("joins", join)
         if self._database.words.dialect == "postgres":  # a cell is computed once, for all tables
             found = found.offset(0, copy=False)
         names, keys = [f"k{number}" for number in range(len(tables))], []
@@ -178,7 +228,7 @@ class SqlPartitions(Partitions[Any]):
         rows = self._database.rows(
             sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
         )
-        counts = [np.zeros(math.prod(axis.size for axis in table), dtype=np.int64) for table in tables]
+        counts = [np.zeros(_count_cells(table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
             counts[at][cell] += count
         return counts
@@ -191,7 +241,7 @@ class SqlPartitions(Partitions[Any]):
         if isinstance(axis, Patterns):
             return self._pattern(axis)
         part: int = axis.part  # type: ignore[attr-defined]  # of all others
-        code = exp.column(f"c{part}", table=self._table.name)
+        code = sql.cast(exp.column(f"c{part}", table=self._table.name), "bigint")  # sums would pass a narrower type
         first, last = self._table.domains[part]
         if last - first < _DENSE:
             codes = np.arange(first, last + 1, dtype=np.int64)
@@ -221,21 +271,32 @@ class SqlPartitions(Partitions[Any]):
         return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(pattern)))
 
     def _of_runs(self, runs: _CodeRuns, code: Expr, part: int) -> _SaidAxis:
-        """Return an axis of runs: a few cases, or a table of the cell of each distinct code."""
+        """Return an axis of runs: a few cases, the engine's own search, or a table of what each bucket of codes has."""
         from sqlglot import exp
 
-        if len(runs.starts) <= MOST_CASES:
+        if len(runs.starts) <= _FEW:
             return _SaidAxis(_cases(runs, code))
-        values, name, cut = f"doublure_part_{part}", self._fresh("axis"), self._fresh("runs")
-        if part not in self._distinct:
-            distinct = sql.select(exp.column(f"c{part}").as_("code"), of=self._table.name).distinct()
-            self._database.store(values, distinct)
-            self._distinct.add(part)
-        places = [*range(len(runs.starts))]
-        self._database.insert(cut, {"start": runs.starts.tolist(), "place": places, "cell": runs.cells.tolist()})
-        self._database.store(name, _looked_up(values, cut))
-        self._database.run(f"DROP TABLE {cut}")
-        return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(code)))
+        said = self._database.words().sought(code, runs.starts[1:].tolist(), runs.cells.tolist())
+        if said is not None:
+            return _SaidAxis(said)
+        first, last = self._table.domains[part]
+        buckets = _CodeBuckets.of(runs, first, last)
+        name = self._fresh("axis")
+        if buckets.deepest > _MOST_CUTS:
+            self._database.insert(name, {"start": runs.starts.tolist(), "cell": runs.cells.tolist()})
+            begun = code >= exp.column("start", table=name)
+            return _SaidAxis(exp.column("cell", table=name), (name, begun), method="ASOF")
+        self._database.insert(name, buckets.columns())
+        cell, cuts = exp.column("cell0", table=name), range(1, buckets.deepest + 1)
+        if cuts:
+            below = [
+                (code < exp.column(f"cut{at}", table=name), exp.column(f"cell{at - 1}", table=name)) for at in cuts
+            ]
+            cell = sql.case(*below, otherwise=exp.column(f"cell{buckets.deepest}", table=name))
+        bucket = exp.Paren(this=code.copy() - sql.whole(first)) if first else code.copy()
+        if buckets.width > 1:
+            bucket = exp.IntDiv(this=bucket, expression=sql.whole(buckets.width))
+        return _SaidAxis(cell, (name, exp.column("bucket", table=name).eq(bucket)))
 
     def _fresh(self, what: str) -> str:
         self._axes += 1
@@ -249,17 +310,39 @@ class _SaidAxis:
     Attributes:
         cell: The cell of a record.
         joined: The table that is joined for it, and on what condition.
+        method: The kind of join: ``ASOF`` takes the last row on which the condition holds.
     """
 
     cell: Expr
     joined: tuple[str, Expr] | None = None
+    method: str | None = None
+
+
+def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
+    """Yield tables in turn, as many together as have so many cells."""
+    batch, cells = dict[int, Table](), 0
+    for key, table in tables.items():
+        own = _count_cells(table)
+        if batch and cells + own > CELLS_AT_ONCE:
+            yield batch
+            batch, cells = {}, 0
+        batch[key] = table
+        cells += own
+    if batch:
+        yield batch
+
+
+def _count_cells(table: Table) -> int:
+    return math.prod(axis.size for axis in table)
 
 
 def _cases(runs: _CodeRuns, code: Expr) -> Expr:
-    pairs = zip(runs.starts[1:].tolist(), runs.cells[:-1].tolist(), strict=True)
-    cases = [(code.copy() < sql.whole(end), sql.whole(cell)) for end, cell in pairs]
-    last = sql.whole(int(runs.cells[-1]))
-    return sql.case(*cases, otherwise=last) if cases else last
+    """Return the cell of a code by conditions, each of which halves the runs that are left."""
+    if len(runs.starts) == 1:
+        return sql.whole(int(runs.cells[0]))
+    half = len(runs.starts) // 2
+    below, above = (_CodeRuns(runs.starts[part], runs.cells[part]) for part in (slice(half), slice(half, None)))
+    return sql.case((code.copy() < sql.whole(int(above.starts[0])), _cases(below, code)), otherwise=_cases(above, code))
 
 
 def _lattice(axis: Lattices, code: Expr) -> Expr:
@@ -273,27 +356,6 @@ def _lattice(axis: Lattices, code: Expr) -> Expr:
         rest = exp.Mod(this=code.copy(), expression=sql.whole(int(step)))
         cases.append((exp.Paren(this=rest).eq(sql.whole(0)), sql.whole(at)))
     return sql.case(*cases, otherwise=sql.whole(len(axis.steps) - 1))
-
-
-def _looked_up(values: str, cut: str) -> Any:
-    """Return the statement that gives each distinct code the cell of the last run that begins before it."""
-    from sqlglot import exp
-
-    def column(name: str, of: str) -> Expr:
-        return exp.column(name, table=of)
-
-    begun = sql.select(
-        exp.column("start").as_("code"), sql.whole(0).as_("sort"), exp.column("place").as_("place"), of=cut
-    )
-    asked = sql.select(
-        sql.cast(exp.column("code"), "bigint").as_("code"), sql.whole(1).as_("sort"),
-        sql.cast(sql.nothing(), "bigint").as_("place"), of=values)  # fmt: skip
-    walked = _carried(begun, asked, order=("code", "sort"), value="place", kept=("code", "sort"))
-    return (
-        sql.select(column("code", "walked"), column("cell", cut), of=walked)
-        .join(cut, on=column("place", cut).eq(column("place", "walked")), copy=False)
-        .where(column("sort", "walked").eq(sql.whole(1)), copy=False)
-    )
 
 
 def _carried(begun: Any, asked: Any, *, order: tuple[str, ...], value: str, kept: tuple[str, ...]) -> Any:

@@ -16,13 +16,13 @@ from doublure.public.settings import read as read_public
 from doublure.training.settings import MethodSettings
 
 
-def _as_text(given: object) -> object:
+def as_text(given: object) -> object:
     """Return a folder's name as text, even if YAML reads it as a whole number or a date."""
     named = isinstance(given, (Path, int, datetime.date)) and not isinstance(given, bool)
     return str(given) if named else given
 
 
-_Place: TypeAlias = Annotated[str, BeforeValidator(_as_text)]
+Place: TypeAlias = Annotated[str, BeforeValidator(as_text)]
 
 
 class PublicPart(MethodSettings):
@@ -33,7 +33,7 @@ class PublicPart(MethodSettings):
         public_facts: Its facts; the plan fills them in, and a fit refuses another generator.
     """
 
-    public: _Place = ""
+    public: Place = ""
     public_facts: PublicFacts | None = None
 
     @property

@@ -35,6 +35,7 @@ from doublure.releasing.reading import (
     check_said,
     described_label,
     described_tables,
+    key_names,
     read_images,
 )
 from doublure.releasing.tables import FOLDER, table_columns, table_path
@@ -106,8 +107,9 @@ def _check_tables(
     if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
         raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
     related, rows = described.get("related", {}), dict[str, int]()
-    for table in tables:
-        numbered = _NumberingCheck(table, related.get(table.name, {}), rows, described.get("unit") or {})
+    for table in sorted(tables, key=lambda table: _level(related, table.name)):
+        named = {each.name: _numbered_by(related, table.name, each.name) for each in table.columns}
+        numbered = _NumberingCheck(table, named, related.get(table.name, {}), rows, described.get("unit") or {})
         names = [f"{table.name}{form}" for form in forms]
         for found in _side_by_side(folder, names, table, about):
             _check_columns(found, table, names[0])
@@ -116,6 +118,27 @@ def _check_tables(
         for name in names:
             if listed[name] != numbered.records:
                 raise ContentMismatch(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+
+
+def _level(related: Mapping[str, Any], name: str) -> int:
+    """Return how many tables are above one, by the dictionary; in a forged circle as many as there are tables."""
+    for level in range(len(related)):
+        above = related[name].get("parent")
+        if above is None:
+            return level
+        name = above
+    return len(related)
+
+
+def _numbered_by(related: Mapping[str, Any], name: str, column: str) -> str:
+    """Return the table whose rows a key numbers: its own, or of a foreign key the one that it leads to."""
+    for _ in related:
+        told = related[name]
+        foreign = key_names(told.get("foreign_key", ()))
+        if column not in foreign:
+            break
+        name, column = told["parent"], key_names(related[told["parent"]]["key"])[foreign.index(column)]
+    return name
 
 
 def _side_by_side(
@@ -147,19 +170,26 @@ class _NumberingCheck:
 
     Args:
         table: The table whose rows come, batch by batch.
+        named: Column -> the table whose rows it numbers, if it is a key.
         told: The dictionary's entry about its keys.
         above: Earlier table -> its number of rows.
         unit: The dictionary's entry about units of several rows in one table; empty without them.
     """
 
     def __init__(
-        self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int], unit: Mapping[str, Any]
+        self,
+        table: DescribedTable,
+        named: Mapping[str, str],
+        told: Mapping[str, Any],
+        above: Mapping[str, int],
+        unit: Mapping[str, Any],
     ) -> None:
         self._of_units, self._most = {unit.get("id"), *unit.get("per_unit", ())}, unit.get("max_records")
         self._keys = [each.name for each in table.columns if each.model.identifies]
         self._series, self._above = table.series, above
-        self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
-        self._rows, self._last, self._many, self._step = 0, 0.0, 0, -1.0
+        self._name, self._named, self._most_of = table.name, named, {told.get("parent"): told.get("max_children")}
+        self._rows, self._last, self._step = 0, 0.0, -1.0
+        self._owners: dict[str, tuple[float, int]] = {}
         self._units: dict[str, tuple[float, int]] = {}
 
     @property
@@ -174,11 +204,10 @@ class _NumberingCheck:
             ContentMismatch: They are not numbered as doublure numbers them.
         """
         number = len(next(iter(batch.values())))
-        parent, foreign, most = self._parent
         counted = np.arange(self._rows + 1, self._rows + number + 1)
         for key in self._keys:
-            if key == foreign:
-                self._check_foreign(batch[key], self._above[str(parent)], most, f"{name} {key}")
+            if (above := self._named[key]) != self._name:
+                self._check_foreign(key, batch[key], self._above[above], self._most_of.get(above), f"{name} {key}")
             elif key in self._of_units:
                 self._check_repeated(key, batch[key], counted, f"{name} {key}")
             elif not np.array_equal(batch[key], counted):
@@ -187,15 +216,16 @@ class _NumberingCheck:
             self._check_steps(batch, name)
         self._rows += number
 
-    def _check_foreign(self, keys: Any, rows: int, most: int | None, field: str) -> None:
-        ordered = np.concatenate([[self._last], keys])
+    def _check_foreign(self, key: str, keys: Any, rows: int, most: int | None, field: str) -> None:
+        last, before = self._owners.get(key, (0.0, 0))
+        ordered = np.concatenate([[last], keys])
         if (np.diff(ordered) < 0).any() or keys[0] < 1 or keys[-1] > rows:
             raise ContentMismatch("names a row that its parent does not have, or is out of order", field)
         different, many = np.unique(keys, return_counts=True)
-        many[0] += self._many if different[0] == self._last else 0
+        many[0] += before if different[0] == last else 0
         if most is not None and many.max() > most:
             raise ContentMismatch(f"hangs more than {most} rows on one", field)
-        self._last, self._many = float(different[-1]), int(many[-1])
+        self._owners[key] = float(different[-1]), int(many[-1])
 
     def _check_repeated(self, key: str, ids: Any, counted: Any, field: str) -> None:
         """Go on with ids of units, each the number of its first row."""

@@ -24,7 +24,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
     """
     sources = {name: ", ".join(found) for name, found in schema.sources.items()}
     columns: list[dict[str, Any]] = []
-    for name, column in schema.columns.items():
+    for name, column in {**schema.columns, **schema.copied}.items():
         values, bounds = [label(value) for value in column.shown_values], column.shown_bounds
         columns.append(
             {
@@ -41,6 +41,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
         )
         said = {"dtype": column.dtype, "value_labels": column.value_labels}
         columns[-1] |= {} if column.origin is None else {"origin": column.origin}
+        columns[-1] |= {"origin": "copied from a public table", "missing": True} if name in schema.copied else {}
         columns[-1] |= {**column.told, **column.text_form}
         columns[-1] |= {key: fact for key, fact in said.items() if fact is not None}
         if spreadsheet_safe and defused(name) != name:

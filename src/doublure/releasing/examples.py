@@ -22,6 +22,7 @@ from doublure.releasing.reading import (
     batches,
     described_label,
     described_tables,
+    key_names,
     read_images,
 )
 from doublure.schema.kinds import KINDS, ByKind
@@ -92,7 +93,9 @@ def _of_related(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Exam
         above = described["related"][table.name].get("foreign_key")
         batch = next(_first(paths, table), None)
         if batch is not None:
-            rows = slice(SHOWN) if above is None else np.flatnonzero(batch[above] <= SHOWN)[:_MOST_CHILDREN]
+            rows = (
+                slice(SHOWN) if above is None else np.flatnonzero(batch[key_names(above)[0]] <= SHOWN)[:_MOST_CHILDREN]
+            )
             found[table.name] = _texts(batch, table, rows)
     return ExampleRecords(rows=found)
 

@@ -20,7 +20,7 @@ import pandas as pd
 
 from doublure.data import npz
 from doublure.data.tables.arrow_cells import as_series
-from doublure.data.tables.opening import open_table
+from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.row_forms import ROW_WRITERS
 from doublure.errors import DataError
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
@@ -73,6 +73,11 @@ class DescribedTable:
     def column(self, name: str) -> DescribedColumn:
         """Return the column of that name."""
         return next(each for each in self.columns if each.name == name)
+
+
+def key_names(key: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key, as a dictionary has it: a name, or several."""
+    return (key,) if isinstance(key, str) else tuple(key)
 
 
 def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
@@ -223,7 +228,10 @@ def _of_json_lines(path: Path, table: DescribedTable, about: Mapping[str, str] |
 
 def _of_records(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
     """Yield rows of a file that this package reads as private data, too: Excel, Feather, Stata, SPSS."""
-    source = open_table(path)
+    container = find_container(path)
+    if container is None:
+        raise ContentMismatch("is of no form of tables", path.name)
+    source = container.opener(path.name)(path, None)
     columns = _named(source.columns, table, path.name)
     if about is not None and not ROW_WRITERS[path.suffix].says(path, about):
         raise ContentMismatch("says something else of itself than the card", path.name)

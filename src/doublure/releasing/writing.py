@@ -213,11 +213,15 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
 
 def _described_related(schema: RelationalSchema) -> dict[str, Any]:
     """Return the keys of related tables, and the most rows that a unit has in each."""
-    facts = ("key", "parent", "foreign_key", "max_children", "order")
+    facts = ("key", "parent", "foreign_key", "max_children", "order", "references")
     described = {
         name: {"file": name, "columns": list(table.columns)}
         | {fact: getattr(table, fact) for fact in facts if getattr(table, fact) is not None}
         for name, table in schema.tables.items()
+    }
+    described |= {
+        name: {"file": name, "columns": list(table.columns), "key": table.key, "public": True}
+        for name, table in (schema.public or {}).items()
     }
     return {"related": described}
 

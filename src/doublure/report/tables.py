@@ -50,6 +50,8 @@ def table_context(table: TableEvaluation) -> dict[str, Any]:
         "columns": [*_columns(_furthest(table)[:_MOST_LISTED], table), *_levels(table)],
         "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
         "pairs": _pairs(table.fidelity.pairs),
+        "related": () if table.marginals.relations is None else table.marginals.relations.pairs,
+        "related_found": 0 if table.marginals.relations is None else table.marginals.relations.found,
         "n_pairs": table.fidelity.n_pairs,
         "association": _association(table),
         "many_columns": len(table.fidelity.association.columns) > _MOST_IN_A_SMALL_MAP,

@@ -104,14 +104,21 @@ def series_tiles(found: SeriesEvaluation) -> list[ScoreTile]:
 
 
 def related_tiles(found: RelationalEvaluation) -> list[ScoreTile]:
-    """Return the tiles of related tables: each shows the table with the lowest score."""
+    """Return the tiles of related tables: each shows the table, or the relation, with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
         known = [(table, measured.overall.components[place].score) for table, measured in found.tables.items()]
+        if name == "Coherence":
+            known += [
+                (f"{relation.child} and {'one another' if score.key == 'transitions' else 'their parents'}", position)
+                for relation in found.relations
+                for score in relation.scores
+                if score.key in ("parent_child", "transitions") and (position := score.position) is not None
+            ]
         scored = [(score.value, table, score) for table, score in known if score.value is not None]
         if scored:
             _, table, score = min(scored, key=lambda entry: entry[0])
-            least = f"of {table}" + (", the lowest of the tables" if len(scored) > 1 else "")
+            least = f"of {table}" + (", the lowest" if len(scored) > 1 else "")
             tiles.append(_tile(name, score, figure=least, scale=_WHOLE, unit="of 100"))
     return tiles
 

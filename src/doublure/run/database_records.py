@@ -19,6 +19,7 @@ from doublure.data.databases.address import is_database, read_address
 from doublure.data.databases.connection import DatabaseSession, connect
 from doublure.data.databases.reading import CELLS, CellsInSql, bounded, misfits, read_cells, send_lookups
 from doublure.data.databases.relation import SourceRelation, choose_relation, refuse_elsewhere
+from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.records import refuse_repeated
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
@@ -78,11 +79,6 @@ class DatabaseRecords(RemoteSource):
         if schema.kind != "table":
             remedy = "plan a table, or export the data"
             raise SchemaError(f"is {schema.kind}, which is not counted in a database", field="kind", remedy=remedy)
-        same = schema.repeated  # equal: one column is counted, the others are no part of a record
-        rules = [rule for rule in schema.constraints if len({*rule.names} - {*same}) > 1]
-        if rules:
-            remedy = "leave it out, make a view that keeps it, or fit an export"
-            raise SchemaError("is not checked in a database", field=f"constraints.{rules[0].word}", remedy=remedy)
         self._schema = schema
         self._database = database = connect(self._address)
         source = self._relation.source(database)
@@ -147,6 +143,7 @@ class DatabaseRecords(RemoteSource):
         database.store(_CODES, statement)
         if self._materialised:
             database.run(f"DROP TABLE {CELLS}")
+        database.settle()
         domains = [(own.first, own.last + own.nullable) for own in encoder.domains]
         self._table = CodeTable(name=_CODES, domains=domains, most_records=self._most)
         self._fingerprint = self._checksum(len(domains))
@@ -194,6 +191,13 @@ class DatabaseRecords(RemoteSource):
         if gone:
             said = "has missing cells, and the schema says missing: false"
             raise DataError(said, field=_all(gone), remedy="fix either")
+        rules = zip(cells.rules, counts[1 + 2 * len(cells.places) :], strict=False)
+        for rule, broken in rules:
+            if broken:
+                remedy = "fix the rule or the data"
+                raise DataError(
+                    f"has records that break the rule {rule.word}", field=_all([*rule.names]), remedy=remedy
+                )
         if schema.unit.id is not None and counts[-2] < counts[0]:
             said = "has records that name no unit"
             raise DataError(said, field=schema.unit.id, remedy="give every record its unit's id")
@@ -222,8 +226,18 @@ class DatabaseRecords(RemoteSource):
         return "DatabaseRecords(private)"
 
 
-def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, query: str | None) -> Any:
+def place_in_database(
+    data: Any, plan: Plan, engine: object, table: str | None, query: str | None, *, counted: bool
+) -> Any:
     """Return records in a database where data is the URL of one; else the data as it is.
+
+    Args:
+        data: The given data.
+        plan: The plan of the run.
+        engine: The place of records.
+        table: In a database, the table or view.
+        query: Or a query of rows.
+        counted: Whether the method only counts, so that records stay there; else they are streamed.
 
     Raises:
         SettingError: A table or a query is given with another kind of data, or neither with a database; or an engine
@@ -234,7 +248,10 @@ def place_in_database(data: Any, plan: Plan, engine: object, table: str | None, 
         return data
     if engine != "local":
         raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")
-    return DatabaseRecords(data, choose_relation(table, query), at_least=plan.fewest_records)
+    relation = choose_relation(table, query)
+    if counted:
+        return DatabaseRecords(data, relation, at_least=plan.fewest_records)
+    return DatabaseStream(data, relation)
 
 
 def _all(names: list[str]) -> str:

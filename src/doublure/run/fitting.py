@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.opening import Given, open_data
 from doublure.data.tables.on_disk import refuse_read_whole
 from doublure.errors import (
@@ -90,7 +91,7 @@ def fit(
     Args:
         data: A table: CSV, Parquet, a folder or pattern of such files, a DataFrame, or any stream of Arrow. Images:
             NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a remote source, or the URL of
-            a database, which counts its own records.
+            a database, which counts its own records, or streams them where a method needs them.
         plan: From :func:`doublure.plan`.
         ledger: The ledger that the run is charged to, durably, before the data is opened.
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
@@ -141,12 +142,13 @@ def fit(
     if not resume:  # the reserved plan is compared with the folder's and the ledger's: it was paid for as it is
         _refuse_forged(plan)
         refuse_open_unit(plan.schema)
-    data = place_in_database(data, plan, engine, table, query)
     chosen, most = methods.method(plan.method), parse_bytes(memory)
+    counted = choose_placement(chosen, plan.schema, plan.settings, elsewhere=True) is RecordPlacement.IN_PARTITIONS
+    data = place_in_database(data, plan, engine, table, query, counted=counted)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     placement = choose_placement(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
-    if engine != LOCAL or isinstance(data, DatabaseRecords):
+    if engine != LOCAL:
         refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:
         ranks.refuse_unfit(plan, parted=placement is not RecordPlacement.HELD)
@@ -193,6 +195,8 @@ def fit(
             # A process that tries to resume it now is refused, and holds the lock no longer than that takes.
             stack.enter_context(folder.lock(wait=True))
             run = FitRun.begin(folder, plan, book, public_seed, ranks, again=again)
+        if isinstance(data, DatabaseStream):
+            folder.update_run(**data.public)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
 
 

@@ -111,7 +111,8 @@ class Synthesizer:
         """Notes on the sampling for users of the records, a line each."""
         method = methods.method(self.plan.method)
         limits = method.limits(self.schema, self.plan.settings)
-        said = (*unshared_conditions(method, self.schema), *limits, *self.schema.origins)
+        hidden = method.noise_limits(self.schema, self.plan.settings, self.plan.touches, self.read_tables)
+        said = (*unshared_conditions(method, self.schema), *limits, *hidden, *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property
@@ -195,7 +196,7 @@ class Synthesizer:
             [40, 40, 20]
         """
         if chunk_rows is None:
-            chunk_rows = KINDS[self.schema.kind].chunk
+            chunk_rows = min(KINDS[self.schema.kind].chunk, self._encoder.most_at_once)
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)

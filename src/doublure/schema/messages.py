@@ -62,7 +62,7 @@ _FORMS = {
     "other": "must be a text or a number",
     "levels": "must be a list of lengths of prefixes, such as [1, 3]",
     "parents": "must be a CSV file code,parent beside the schema, or the group above each code",
-    "unlisted": "must be chapter, or left out",
+    "unlisted": "must be chapter, name, or left out",
     "precision": "must be a number of decimals from 0 to 12",
     "step": "must be a whole number of at least 1 (seconds, for moments); for reals, a number above 0",
     "scale": "must be linear, log or symlog",

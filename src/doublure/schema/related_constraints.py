@@ -1,4 +1,4 @@
-"""Public constraints of related tables: within one of them, between a unit's row and its children, and over all these.
+"""Public constraints of related tables: within one of them, between a row and its children, and over all these.
 
 ``{at_most: [patients.born, stays.admitted]}`` says that no stay begins before its patient's birth;
 ``{sum: {total: orders.total, of: lines.price}}`` that an order's total is the sum of its lines' prices.
@@ -30,7 +30,7 @@ class Summed(Frozen):
     """The columns of a sum over child rows.
 
     Attributes:
-        total: A column of the root.
+        total: A column of a parent.
         of: A column of a child table.
     """
 
@@ -39,7 +39,7 @@ class Summed(Frozen):
 
 
 class ChildSum(Rule):
-    """A column of the root is the sum of a column over its children; it is not modelled, but added up."""
+    """A column of a parent is the sum of a column over its children; it is not modelled, but added up."""
 
     word: ClassVar[str] = "sum"
 
@@ -61,7 +61,7 @@ else:
 
 @dataclass(frozen=True)
 class JoinedRule:
-    """A rule that computes a column of a child table, from its own row and its unit's row of the root.
+    """A rule that computes a column of a child table, from its own row and its parent's.
 
     Attributes:
         rule: By whatever names.
@@ -110,7 +110,7 @@ def across_calendars(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tu
 
 
 def sums(rules: Sequence[Rule]) -> dict[str, str]:
-    """Return the columns of the root that are sums: ``{total: of}``, as ``table.column``."""
+    """Return the columns that are sums over children: ``{total: of}``, as ``table.column``."""
     return {rule.sum.total: rule.sum.of for rule in rules if isinstance(rule, ChildSum)}
 
 
@@ -175,7 +175,7 @@ def check_within(name: str, table: RelatedTable, follows: frozenset[str]) -> Non
             raise ValueError(f"{printable(order)} is the order of a unit's rows; name it first in {rule.word}")
 
 
-def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], root: str) -> None:
+def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable]) -> None:
     """Refuse rules that no unit could keep.
 
     Raises:
@@ -185,7 +185,7 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], roo
     added = [rule.sum for rule in rules if isinstance(rule, ChildSum)]
     others = [rule for rule in rules if not isinstance(rule, ChildSum)]
     for each in added:
-        _check_sum(each, columns, tables, root)
+        _check_sum(each, columns, tables)
     check_rules(others, columns)
     totals = [each.total for each in added]
     if len(set(totals)) != len(totals):
@@ -198,25 +198,29 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], roo
             if isinstance(columns[name].fact("bounds"), Learn):
                 raise ValueError(f"{printable(name)} is compared with another column; declare its bounds")
         if len({table_of(name) for name in rule.names}) > 1:
-            _check_across(rule, columns, root)
+            _check_across(rule, columns, tables)
         elif isinstance(rule, ComputedRule):
             raise ValueError(f"{rule.word} names columns of one table; write it in the constraints of that table")
         for name in () if isinstance(rule, ComputedRule) else rule.names[1:]:
             table = tables[table_of(name)]
-            if table.order is not None and name.partition(".")[2] == table.order and table_of(rule.names[0]) != root:
+            ordered = table.order is not None and name.partition(".")[2] == table.order
+            if ordered and table_of(rule.names[0]) != table.parent:
                 raise ValueError(f"{printable(name)} is the order of its table; name it first")
 
 
-def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
+def _check_across(rule: Rule, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable]) -> None:
     if isinstance(rule, ComputedRule):
-        tables = {table_of(name) for name in rule.operands} - {root}
-        if table_of(rule.of) == root or tables - {table_of(rule.of)}:
-            raise ValueError(f"{rule.word} computes a column of a child table from its own row and the root's; fix it")
+        own = table_of(rule.of)
+        if {table_of(name) for name in rule.operands} - {own, tables[own].parent}:
+            raise ValueError(f"{rule.word} computes a column of a table from its own row and its parent's; fix it")
         return
     if rule.derives:
         raise ValueError("equal names columns of two tables; keep the column in one of them")
-    if len({table_of(name) for name in rule.names} - {root}) > 1:
-        raise ValueError("at_most names two child tables; go through the root, one child table a rule")
+    one, *others = {table_of(name) for name in rule.names}
+    if len(others) > 1 or (tables[one].parent != others[0] and tables[others[0]].parent != one):
+        raise ValueError(
+            "at_most names tables that are not parent and child; go from parent to child, one child a rule"
+        )
     for name in rule.names:
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
@@ -225,12 +229,12 @@ def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
             raise ValueError(f"{printable(name)} is compared across tables with another type; use one type for both")
 
 
-def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable], root: str) -> None:
+def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable]) -> None:
     for name in (rule.total, rule.of):
         if name not in columns or not columns[name].adds_up:
             raise ValueError(f"sum names {printable(name)}, which is no number of a table; write table.column")
-    if table_of(rule.total) != root or table_of(rule.of) == root:
-        raise ValueError("sum adds up a column of a child table for the root; fix total and of")
+    if table_of(rule.total) != tables[table_of(rule.of)].parent:
+        raise ValueError("sum adds up a column of a child table for its parent; fix total and of")
     total, part = columns[rule.total], columns[rule.of]
     if total.missing is not False or part.missing is not False:
         raise ValueError("sum needs missing: false of both; declare it")

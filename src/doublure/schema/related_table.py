@@ -15,17 +15,25 @@ from doublure.schema.rules.registry import AnyRule
 from doublure.schema.scalars import check_name, whole
 
 MOST_CHILDREN = 1_000
+MOST_OF_UNIT = 10_000
+"""Most rows of one table that a unit may have over all levels: a unit is drawn whole, in places for all of them."""
 _NAME = re.compile(r"\w[\w -]{0,99}")
 
 
 def _one_name(value: object) -> object:
-    """Refuse a list where one name is meant: a key of several columns, or several parents."""
+    """Refuse a list where one name is meant: several parents."""
     if isinstance(value, (list, tuple)):
-        raise ValueError("names several; join the columns of a key into one, and name one parent, the root")
+        raise ValueError("names several; name the parent with which a row belongs to a unit")
     return value
 
 
+def _in_brackets(value: object) -> object:
+    """Return a key of one column in brackets as one without."""
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+
+
 _Name = Annotated[StrictStr, BeforeValidator(_one_name)]
+_Key = Annotated[StrictStr | tuple[StrictStr, ...], BeforeValidator(_in_brackets)]
 _Children = Annotated[StrictInt, Field(ge=1, le=MOST_CHILDREN), BeforeValidator(whole)]
 
 
@@ -33,23 +41,35 @@ class RelatedTable(Frozen):
     """One table.
 
     Attributes:
-        key: The column that tells its rows apart; the root needs one.
+        key: The column, or columns, that tell its rows apart; a table on which others hang needs it.
         parent: The table whose rows it belongs to; the root has none.
-        foreign_key: The column that holds the parent's key.
+        foreign_key: The column, or columns, that hold the parent's key.
         max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
+        references: Column -> the public table whose keys it holds.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
         constraints: Rules that look at this table alone, by its own names.
     """
 
-    key: _Name | None = None
+    key: _Key | None = None
     parent: _Name | None = None
-    foreign_key: _Name | None = None
+    foreign_key: _Key | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
+    references: Mapping[str, StrictStr] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of its key."""
+        return (self.key,) if isinstance(self.key, str) else self.key or ()
+
+    @property
+    def foreign_keys(self) -> tuple[str, ...]:
+        """The columns of its foreign key, in the order of the parent's key."""
+        return (self.foreign_key,) if isinstance(self.foreign_key, str) else self.foreign_key or ()
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
@@ -80,10 +100,13 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
             raise ValueError(f"{shown} is the root; foreign_key, max_children and order go with a parent")
     else:
         _check_child(shown, table, tables)
-    for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
-        if named is not None and not (named in table.columns and table.columns[named].identifies):
-            raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
-    if table.key is not None and table.key == table.foreign_key:
+    for role, names in (("key", table.keys), ("foreign_key", table.foreign_keys)):
+        for named in names:
+            if not (named in table.columns and table.columns[named].identifies):
+                raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
+        if len({*names}) != len(names):
+            raise ValueError(f"{role} of {shown} names a column twice; name each once")
+    if table.keys and {*table.keys} <= {*table.foreign_keys}:
         raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
 
 
@@ -91,18 +114,21 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
     parent = tables.get(table.parent or "")
     if parent is table:
         raise ValueError(f"{shown} is its own parent; name the root, or leave that reference out as type: id")
-    if parent is None or parent.parent is not None:
-        remedy = "one level of children is read: add the root's key to its rows, and name the root"
-        raise ValueError(f"{shown} has a parent that is not the root; {remedy}")
+    if parent is None:
+        raise ValueError(f"{shown} has a parent that is none of the tables; name one of them")
+    if parent.key is None:
+        raise ValueError(f"{printable(table.parent or '')} is a parent; name its key")
     if table.foreign_key is None:
         raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
     if table.max_children is None:
         raise ValueError(f"{shown} has a parent; declare max_children, which is public")
-    foreign = table.columns.get(table.foreign_key)
-    if foreign is not None and foreign.told:
+    if len(table.foreign_keys) != len(parent.keys):
         raise ValueError(
-            f"foreign_key of {shown} has a pattern, and follows {printable(parent.key or '')}; leave it out"
+            f"foreign_key of {shown} has not as many columns as the key that it holds; name them in its order"
         )
+    for own, held in zip(table.foreign_keys, parent.keys, strict=True):
+        if own in table.columns and table.columns[own].told:
+            raise ValueError(f"foreign_key of {shown} has a pattern, and follows {printable(held)}; leave it out")
     for name, column in table.columns.items():
         if "condition" in column.roles:
             raise ValueError(f"{printable(name)} of {shown} is a condition; only columns of the root can be")
@@ -113,3 +139,35 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
         raise ValueError(f"order of {shown} must be a number, a date or a moment; name such a column")
     if order.missing not in (False, UNDECLARED) or isinstance(order.fact("bounds"), Learn):
         raise ValueError(f"order of {shown} needs missing: false and declared bounds; declare them")
+
+
+def check_levels(tables: Mapping[str, RelatedTable]) -> None:
+    """Refuse tables that hang on one another in a circle, and units of too many rows.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    for name, table in tables.items():
+        seen, most, above = {name}, 1, table
+        while above.parent is not None:
+            if above.parent in seen:
+                raise ValueError(f"{printable(name)} hangs on itself through its parents; name the table above it")
+            seen.add(above.parent)
+            most *= above.max_children if isinstance(above.max_children, int) else 1
+            above = tables[above.parent]
+        if most > MOST_OF_UNIT:
+            raise ValueError(
+                f"{printable(name)} may have {most:,} rows a unit, max_children of all levels multiplied; "
+                f"declare fewer, at most {MOST_OF_UNIT:,}"
+            )
+        taken = [rows_name(child) for child, each in tables.items() if each.parent == name]
+        for column in table.columns:
+            if column in taken:
+                raise ValueError(
+                    f"{printable(name)} has a column {printable(column)}, as its rows are counted; rename it"
+                )
+
+
+def rows_name(child: str) -> str:
+    """Return the name of the number of rows of a child table that one row of its parent has."""
+    return f"rows of {child}"

@@ -1,12 +1,14 @@
 """The public facts of related tables: a root table whose rows are units, and its child tables.
 
-A unit is one row of the root with all rows that refer to it. The rows kept of a unit follow from public rules that look
-at that unit alone: the first row of a key, at most ``max_children`` rows of each child table, the first ones by
-``order`` or, without one, in the order of the file. Rows whose parent is not there are left out.
+A unit is one row of the root with all rows that refer to it, and all that refer to these. The rows kept of a unit
+follow from public rules that look at that unit alone: the first row of a key, at most ``max_children`` rows of each
+child table for a row of its parent, the first ones by ``order`` or, without one, in the order of the file. Rows whose
+parent is not there are left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,8 +16,9 @@ from pydantic import model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError, printable
-from doublure.schema.columns import Column
+from doublure.schema.columns import Column, IntegerColumn
 from doublure.schema.fact_states import UNDECLARED, plain
+from doublure.schema.public_table import PublicTable, check_references, with_keys
 from doublure.schema.related_constraints import (
     JoinedRule,
     RelatedConstraint,
@@ -28,7 +31,7 @@ from doublure.schema.related_constraints import (
     sums,
     within_table,
 )
-from doublure.schema.related_table import RelatedTable, check_table
+from doublure.schema.related_table import RelatedTable, check_levels, check_table, rows_name
 from doublure.schema.resolving import agree
 from doublure.schema.rules.rule_set import derived_sources
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
@@ -44,11 +47,17 @@ class RelationalSchema(TextForm, Schema):
 
     kind: Literal["relational"]
     tables: Mapping[str, RelatedTable]
+    public: Mapping[str, PublicTable] | None = None
     constraints: tuple[RelatedConstraint, ...] = ()
 
     one_record: ClassVar[bool] = True
     asked_by_cells: ClassVar[bool] = True
     _table_model: ClassVar[type[TableSchema]] = TableSchema
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_keys(cls, data: Any) -> Any:
+        return with_keys(data)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -61,9 +70,11 @@ class RelationalSchema(TextForm, Schema):
             raise ValueError("tables must have one root, whose rows are the units; give each other table its parent")
         for name, table in self.tables.items():
             check_table(name, table, self.tables)
+        check_levels(self.tables)
+        check_references(self.tables, self.public or {})
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
-        check_related(self.constraints, self.tables, self.root)
+        check_related(self.constraints, self.tables)
         ordered = (*across_tables(self.constraints, self.columns), *across_calendars(self.constraints, self.columns))
         check_joined(self.joined_rules, ordered, self.columns)
         for name, table in self.tables.items():
@@ -74,8 +85,19 @@ class RelationalSchema(TextForm, Schema):
     @property
     @override
     def assumed(self) -> tuple[str, ...]:
-        key = printable(f"{self.root}.{self.tables[self.root].key}")
-        return (f"{key} names each {self.unit.name} the same way in every table",)
+        key = self.shown_key(self.root)
+        inner = (name for name in self.children if self.hanging(name))
+        return (
+            f"{key} names each {self.unit.name} the same way in every table",
+            *(f"{self.shown_key(name)} names a row of one {self.unit.name} alone" for name in inner),
+            *(f"the table {printable(name)} is public, and copied as it is" for name in self.public or {}),
+        )
+
+    @property
+    @override
+    def copied(self) -> Mapping[str, Column]:
+        public = self.public or {}
+        return {f"{name}.{own}": each for name, table in public.items() for own, each in table.described.items()}
 
     # -- tables --------------------------------------------------------------------------------------------------
 
@@ -84,24 +106,43 @@ class RelationalSchema(TextForm, Schema):
         """The table whose rows are the units."""
         return next(name for name, table in self.tables.items() if table.parent is None)
 
-    @property
-    def root_key(self) -> Column:
-        """The column by which foreign keys name rows of the root."""
-        root = self.tables[self.root]
-        return root.columns[root.key or ""]
+    def shown_key(self, name: str) -> str:
+        """Return the name of a table's key in a message."""
+        return " and ".join(printable(f"{name}.{own}") for own in self.tables[name].keys)
+
+    def _form(self, name: str, own: str) -> dict[str, Any]:
+        """Return the form of a key, which a foreign key has from the one that it holds."""
+        table = self.tables[name]
+        if table.parent is None or own not in table.foreign_keys:
+            return dict(table.columns[own].told)
+        return self._form(table.parent, self.tables[table.parent].keys[table.foreign_keys.index(own)])
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The tables that hang on it, in file order."""
-        return tuple(name for name, table in self.tables.items() if table.parent is not None)
+        """The tables that hang on it: level by level, each in file order."""
+        hanging = (name for name, table in self.tables.items() if table.parent is not None)
+        return tuple(sorted(hanging, key=lambda name: len(self.above(name))))
 
-    def most(self, name: str) -> int:
-        """Return how many rows of a table one unit has at most."""
+    def above(self, name: str) -> tuple[str, ...]:
+        """Return the tables above one: its parent, that one's, up to the root."""
+        parent = self.tables[name].parent
+        return () if parent is None else (parent, *self.above(parent))
+
+    def hanging(self, name: str) -> tuple[str, ...]:
+        """Return the tables whose parent is this one."""
+        return tuple(child for child in self.children if self.tables[child].parent == name)
+
+    def most_of_parent(self, name: str) -> int:
+        """Return how many rows of a table one row of its parent has at most."""
         most = self.tables[name].max_children
         if isinstance(most, str):
             field = f"tables.{name}.max_children"
             raise SchemaError("is not known yet", field=field, remedy="declare how many rows a unit has at most")
         return most or 1
+
+    def most(self, name: str) -> int:
+        """Return how many rows of a table one unit has at most: a row of each level has as many as it may."""
+        return math.prod(map(self.most_of_parent, (name, *self.above(name))))
 
     def table(self, name: str) -> TableSchema:
         """Return one table's own schema, with the constraints that look at no other; every fact known if here is."""
@@ -122,6 +163,22 @@ class RelationalSchema(TextForm, Schema):
         table = self.table(name)
         left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
         return table.model_copy(update={"columns": left})
+
+    def public_schema(self, name: str) -> TableSchema:
+        """Return the schema of a public table's rows."""
+        columns = {} if self.public is None else self.public[name].described
+        return self.table(self.root).model_copy(update={"columns": columns, "constraints": ()})
+
+    def with_counts(self, name: str) -> TableSchema:
+        """Return the same with how many rows each row has of the tables that hang on it; the root's are apart."""
+        table = self.modelled(name)
+        below = () if name == self.root else self.hanging(name)
+        counts = {rows_name(child): self.row_count(child) for child in below}
+        return table.model_copy(update={"columns": counts | dict(table.columns)}) if counts else table
+
+    def row_count(self, name: str) -> Column:
+        """Return the number of rows that one row of the parent has, as a column."""
+        return IntegerColumn(bounds=(0, self.most_of_parent(name)), missing=False)
 
     @property
     def sums(self) -> dict[str, str]:
@@ -161,12 +218,12 @@ class RelationalSchema(TextForm, Schema):
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """All columns, as ``table.column``; foreign keys have the form of the root's key."""
-        found, form = {}, dict(self.root_key.told)
+        """All columns, as ``table.column``; foreign keys have the form of the key that they name."""
+        found = {}
         for name, table in self.tables.items():
             for own, each in table.columns.items():
-                follows = form and own == table.foreign_key
-                found[f"{name}.{own}"] = each.model_copy(update=form) if follows else each
+                form = self._form(name, own) if own in table.foreign_keys else {}
+                found[f"{name}.{own}"] = each.model_copy(update=form) if form else each
         return found
 
     @override
@@ -227,6 +284,8 @@ class RelationalSchema(TextForm, Schema):
             facts = table.model_dump(mode="json", exclude={"columns", "constraints"}, exclude_none=True)
             rules = {"constraints": [plain(each) for each in table.constraints]} if table.constraints else {}
             data["tables"][name] = facts | {"columns": columns} | rules
+        if not self.public:
+            data.pop("public", None)
         if self.constraints:
             data["constraints"] = [plain(each) for each in self.constraints]
         else:
@@ -237,6 +296,7 @@ class RelationalSchema(TextForm, Schema):
     def to_yaml(self) -> str:
         data = self.to_plain()
         tables, constraints = data.pop("tables"), data.pop("constraints", None)
+        public = data.pop("public", None)
         text = yaml_text.dump(data) + "tables:\n"
         for name, table in tables.items():
             columns = table.pop("columns")
@@ -246,6 +306,7 @@ class RelationalSchema(TextForm, Schema):
             text += "".join(
                 f"      {yaml_text.inline(own)}: {yaml_text.inline(column)}\n" for own, column in columns.items()
             )
+        text += "" if public is None else yaml_text.dump({"public": public})
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
     @classmethod

@@ -26,7 +26,7 @@ def with_files(data: object, folder: Path) -> object:
 
     ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so are ``parents: FILE`` and
     ``from: FILE`` of a column;
-    ``values: {file: FILE}`` has a value a line.
+    ``values: {file: FILE}`` has a value a line; ``file: FILE`` of a public table is a CSV with a header, too.
 
     Args:
         data: As YAML gives it.
@@ -50,6 +50,8 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
             found[key] = {
                 name: _with_files(each, name, folder, f"{under}{key}.{name}") for name, each in columns.items()
             }
+    if not under and isinstance(public := data.get("public"), dict):
+        found["public"] = {name: _public_table(each, folder, f"public.{name}") for name, each in public.items()}
     if not under and isinstance(tables := data.get("tables"), dict):
         found["tables"] = {
             name: _with_values(table, folder, f"tables.{name}.") if isinstance(table, dict) else table
@@ -106,6 +108,14 @@ def _looked_up(column: Any, name: str, folder: Path, field: str) -> Any:
                 f"names a file with two values for one {printable(wanted[0])}", field=field, remedy=remedy
             )
     return column | {"from": found}
+
+
+def _public_table(table: Any, folder: Path, field: str) -> Any:
+    """Return a public table with the rows of the file that it names."""
+    if not (isinstance(table, dict) and isinstance(table.get("file"), str)):
+        return table
+    header, *rows = _csv_rows(folder, table["file"], field)
+    return {key: each for key, each in table.items() if key != "file"} | {"columns": header, "rows": rows}
 
 
 def _inlined(rule: Any, folder: Path, place: str) -> Any:

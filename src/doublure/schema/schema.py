@@ -368,6 +368,11 @@ class Schema(Frozen):
         return derived_sources(self.constraints)
 
     @property
+    def copied(self) -> Mapping[str, Column]:
+        """The columns of public tables that every sample has a copy of, as ``table.column``."""
+        return {}
+
+    @property
     def explained_rules(self) -> tuple[str, ...]:
         """The rules, a line each."""
         return tuple(rule.explain() for rule in self.constraints)

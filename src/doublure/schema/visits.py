@@ -42,7 +42,7 @@ class SplitTables(RelationalSchema):
     @property
     def id(self) -> str:
         """The column that names units."""
-        return self.tables[PEOPLE].key or ""
+        return self.tables[PEOPLE].keys[0]
 
     @override
     def path_of(self, name: str) -> str:

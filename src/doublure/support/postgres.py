@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from doublure.errors import SettingError, printable
@@ -16,7 +16,10 @@ SCHEMES = ("postgresql", "postgres")
 TLS = ("require", "verify-ca", "verify-full")
 """Modes in which nothing is sent in plain text; the last one is the default."""
 _PARAMETERS = frozenset(
-    {"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname", "host"}
+    {
+        *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname"),
+        *("host", "connect_timeout", "target_session_attrs"),
+    }
 )
 """Parameters that an address may hold; none is a secret, and none names another server than messages do."""
 _PATIENCE = 10
@@ -37,6 +40,8 @@ class PostgresAddress:
         parameters: Those of the query, such as ``sslmode``.
     """
 
+    engine: ClassVar[str] = SCHEMES[0]
+
     host: str
     database: str
     port: int | None = None
@@ -54,8 +59,9 @@ class PostgresAddress:
         try:
             parts = urlsplit(url)
             port = parts.port
-        except ValueError:
-            _refuse("address", "is no address of a server", "write postgresql://user@host:port/database")
+        except ValueError:  # its message would show the address, and a password in it
+            remedy = "write postgresql://user@host:port/database"
+            raise SettingError("is no address of a server", field="address", remedy=remedy) from None
         name = f"{parts.scheme}://{printable(parts.hostname or '')}"
         parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
         if parts.password is not None or "password" in parameters:

@@ -8,10 +8,8 @@ costs nothing, and removes the part that all images share before noise is added 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import scipy.linalg
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +20,7 @@ from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.support.messages import Message
 from doublure.support.tensors import as_array, as_tensors
 from doublure.training.classifier_settings import MOMENTUM, CheckingSettings, LabellerSettings
+from doublure.training.feature_view import FeatureView
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import OwnerTasks, read_floats, unplanned
@@ -32,32 +31,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 500
 _LOOKED_AT = 100
-_RIDGE = 1e-3
-_POWER = 0.25
-_FLOOR = 1e-6
 _LOUDNESS = 0.036
 _FASTEST = 100.0
 _WEIGHTS = "weights"
 _VIEW = ("centre", "directions")
-
-
-@dataclass(frozen=True)
-class _View:
-    """Standardisation of features: subtract the mean and whiten the main directions.
-
-    Attributes:
-        centre: ``(D,)``.
-        directions: ``(D, k)``.
-    """
-
-    centre: Tensor
-    directions: Tensor
-
-    def __call__(self, features: Tensor) -> Tensor:
-        """Return vectors ``(B, k)`` of length 1."""
-        seen = (features - self.centre) @ self.directions
-        unit: Tensor = seen / (seen.norm(dim=1, keepdim=True) + _FLOOR)
-        return unit
 
 
 class _Looked:
@@ -71,7 +48,7 @@ class _Looked:
 
     name: ClassVar[str] = "looked at"
 
-    def __init__(self, view: _View, features: LabelFeatures, resumable: ResumableStore | None = None) -> None:
+    def __init__(self, view: FeatureView, features: LabelFeatures, resumable: ResumableStore | None = None) -> None:
         self._view = view
         self._features = features
         self._resumable = resumable
@@ -141,7 +118,7 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
         directions = read_floats(message, _VIEW[1], (features.width, -1))
         if not 1 <= directions.shape[1] <= settings.view_width:
             raise unplanned(_VIEW[1])
-        return _Looked(_View(centre, directions), features)
+        return _Looked(FeatureView(centre, directions), features)
 
     return OwnerTasks(
         views={_Looked.name: looked},
@@ -172,7 +149,7 @@ def train_labeller(
         # Saved before the first answer, which is useless without it: another machine may find other directions.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
         job.checkpoints.save(sums.taken, kept)
-    view = _View(*(kept[name] for name in _VIEW))
+    view = FeatureView(*(kept[name] for name in _VIEW))
     job.agree([view.centre, view.directions])
     weights, velocity = (torch.zeros(classes, view.directions.shape[1]) for _ in range(2))
     if view.directions.ndim != 2 or len(view.centre) != features.width:
@@ -224,7 +201,7 @@ def _rate(units: int, noise: float) -> float:
 @torch.no_grad()
 def _view(
     job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, features: LabelFeatures
-) -> _View:
+) -> FeatureView:
     """Return the standardisation of generated images' features; the generator is already paid for."""
     encoder = of_images(job.encoder)
     source = torch.Generator().manual_seed(job.seed + 2)
@@ -236,31 +213,5 @@ def _view(
         noise = torch.randn(size, noise_width, generator=source)
         found[first : first + size] = features(generator(noise.to(job.device), labels.to(job.device))).cpu()
         job.progress.at(first + size)
-    centre = found.mean(dim=0)
-    found -= centre
     job.progress.stage("find where generated images differ")
-    values, vectors = _main_directions(found, settings.view_width)
-    return _View(centre=centre, directions=vectors * (values / values[0].clamp(min=_FLOOR**2) + _RIDGE).pow(-_POWER))
-
-
-def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Return the largest eigenvalues ``(k,)`` of a covariance, in descending order, and their directions ``(D, k)``.
-
-    With fewer rows than columns the Gram matrix of rows is decomposed: it has the same non-zero eigenvalues.
-
-    Args:
-        centred: ``(N, D)``, with mean zero.
-        width: The largest number of directions, k.
-    """
-    rows, numbers = centred.shape
-    among_rows = rows < numbers
-    products = centred @ centred.T if among_rows else centred.T @ centred
-    products /= rows  # in place, as the decomposition is: a copy could be hundreds of megabytes
-    size = len(products)
-    largest = scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1], overwrite_a=True)
-    values, vectors = map(torch.from_numpy, largest)
-    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
-    if among_rows:
-        least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # smaller eigenvalues are rounding errors
-        vectors = centred.T @ vectors * (rows * torch.maximum(values, least)).rsqrt()
-    return values, vectors
+    return FeatureView.of(found, settings.view_width)

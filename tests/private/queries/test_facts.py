@@ -417,13 +417,13 @@ def bought(text, cells, name="x", fact="values", epsilon=0.5, delta=1e-10):
     return noisy, asked.read(noisy)
 
 
-def names_of(epsilon):
+def key_names(epsilon):
     return f"{{type: category, values: {{learn: {epsilon}}}, other: Other, missing: false}}"
 
 
 def test_discovery_finds_the_frequent_and_hides_the_rare():
     values = ["common"] * 5000 + ["usual"] * 3000 + [f"secret {i}" for i in range(2000)]
-    noisy, found = bought(names_of(0.5), values)
+    noisy, found = bought(key_names(0.5), values)
     assert found == ("common", "usual")
     assert abs(noisy["common"] - 5000) < 100
     assert set(noisy) == {"common", "usual"}
@@ -431,18 +431,18 @@ def test_discovery_finds_the_frequent_and_hides_the_rare():
 
 def test_discovery_does_not_depend_on_the_order_of_records():
     values = list("aabbbcddddd" * 100)
-    found = [bought(names_of(5.0), order, epsilon=5.0)[1] for order in (values, values[::-1], sorted(values))]
+    found = [bought(key_names(5.0), order, epsilon=5.0)[1] for order in (values, values[::-1], sorted(values))]
     assert found == [("d", "b", "a", "c")] * 3
 
 
 @pytest.mark.parametrize("values", [[], [None, None], ["alone"]])
 def test_discovery_of_nothing_is_empty(values):
-    assert bought(names_of(1.0), values, epsilon=1.0) == ({}, ("Other",))
+    assert bought(key_names(1.0), values, epsilon=1.0) == ({}, ("Other",))
 
 
 def test_many_distinct_values_are_no_trouble():
     values = np.concatenate([np.arange(10**5).astype(str), np.repeat(["often"], 2000)])
-    assert bought(names_of(1.0), values, epsilon=1.0, delta=1e-12)[1] == ("often",)
+    assert bought(key_names(1.0), values, epsilon=1.0, delta=1e-12)[1] == ("often",)
 
 
 def test_numbers_of_units_are_close_and_at_least_one():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from doublure.errors import SettingError, printable
-from doublure.support.postgres import TLS, on_this_machine
+from doublure.errors import SettingError
+from doublure.support.postgres import PostgresAddress
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII | re.IGNORECASE)
 _NAMES = {"postgres": "postgresql"}
@@ -16,43 +16,25 @@ RUN = ("duckdb", "postgresql")
 """Engines that are connected to, and tested."""
 COMPILED = ("bigquery", "snowflake", "spark")
 """Engines whose SQL is compiled, and was never run."""
-_SECRETS = ("password", "sslpassword", "passfile")
-_OPTIONS = (
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "connect_timeout",
-    "application_name",
-    "target_session_attrs",
-)
 _FIELD = "database"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatabaseAddress:
-    """The address of a database.
+class DuckAddress:
+    """The address of a file of DuckDB, and of something in it.
 
     Attributes:
-        engine: ``duckdb`` or ``postgresql``.
-        database: The path of a file, or the name of a database.
-        host: The server's name; empty: this machine, by the driver's defaults.
-        port: Its port; None: the driver's default.
-        user: The user's name; empty: the driver's default.
-        options: Further options of the driver.
+        database: The path of the file.
+        inside: A table; None without one.
     """
 
-    engine: str
-    database: str
-    host: str = ""
-    port: int | None = None
-    user: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
+    engine: ClassVar[str] = "duckdb"
 
-    @property
-    def local(self) -> bool:
-        """Whether nothing goes over a network: a file, a socket, or the loopback interface."""
-        return self.engine == "duckdb" or on_this_machine(self.host)
+    database: str
+    inside: str | None = None
+
+
+DatabaseAddress: TypeAlias = DuckAddress | PostgresAddress
 
 
 def url_scheme(source: object) -> str | None:
@@ -66,8 +48,12 @@ def is_database(source: object) -> bool:
     return url_scheme(source) in (*RUN, *COMPILED)
 
 
-def read_address(url: str) -> DatabaseAddress:
+def read_address(url: str, *, of_table: bool = False) -> DatabaseAddress:
     """Return the address that a URL says.
+
+    Args:
+        url: ``duckdb:///file.db?table=people``, or ``postgresql://user@host/database/people``.
+        of_table: Whether it has to name a table; else it must not.
 
     Raises:
         SettingError: It has a password, a part that is not read, or an engine that is not connected to; it is not
@@ -80,48 +66,21 @@ def read_address(url: str) -> DatabaseAddress:
             field=_FIELD,
             remedy="use duckdb:// or postgresql://, or export the table as Parquet",
         )
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise SettingError("has a URL that is none", field=_FIELD, remedy=f"write {_example(engine)}") from None
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if parts.password is not None or set(options) & set(_SECRETS):
-        remedy = "take it out; set PGPASSWORD, or use the driver's own file such as ~/.pgpass"
-        raise SettingError("has a password in its URL", field=_FIELD, remedy=remedy)
-    if engine == "duckdb":
-        return _duckdb(parts, options)
-    odd = [name for name in options if name not in _OPTIONS]
-    if odd:
-        raise SettingError(
-            f"has the option {printable(odd[0])}, which is not read",
-            field=_FIELD,
-            remedy=f"take it out; read are {', '.join(_OPTIONS)}",
-        )
-    database = unquote(parts.path.lstrip("/"))
-    if not database or parts.fragment:
-        raise SettingError("has a URL without a database", field=_FIELD, remedy=f"write {_example(engine)}")
-    found = DatabaseAddress(
-        engine="postgresql",
-        database=database,
-        host=unquote(parts.hostname or ""),
-        port=port,
-        user=unquote(parts.username or ""),
-        options=options,
-    )
-    if not found.local and options.get("sslmode", TLS[-1]) not in TLS:
-        remedy = "write sslmode=verify-full, or leave it out"
-        raise SettingError("has a server elsewhere without TLS", field=_FIELD, remedy=remedy)
+    found = _duckdb(url) if engine == "duckdb" else PostgresAddress.parse(url)
+    if of_table and not found.inside:
+        raise SettingError("names no table", field=_FIELD, remedy=f"write {_EXAMPLES[found.engine]}")
+    if found.inside and not of_table:
+        raise SettingError("names a table in its URL", field=_FIELD, remedy="give the table by itself, as --table")
     return found
 
 
-def _duckdb(parts: SplitResult, options: Mapping[str, str]) -> DatabaseAddress:
-    path = unquote(parts.path)
-    if parts.netloc or options or parts.fragment or len(path) < 2:
-        remedy = f"write {_example('duckdb')}, with four slashes where its path begins with one"
+_EXAMPLES = {"duckdb": "duckdb:///file.db?table=people", "postgresql": "postgresql://user@host/database/people"}
+
+
+def _duckdb(url: str) -> DuckAddress:
+    parts = urlsplit(url)
+    path, options = unquote(parts.path), dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.netloc or options.keys() - {"table"} or parts.fragment or len(path) < 2:
+        remedy = "write duckdb:///file.db, with four slashes where its path begins with one"
         raise SettingError("has a URL that is no path", field=_FIELD, remedy=remedy)
-    return DatabaseAddress(engine="duckdb", database=path[1:])
-
-
-def _example(engine: str | None) -> str:
-    return "duckdb:///file.db" if engine == "duckdb" else "postgresql://user@host/database"
+    return DuckAddress(database=path[1:], inside=options.get("table"))

@@ -10,13 +10,15 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import override
 
-from doublure.data.databases.address import DatabaseAddress
+from doublure.data.databases.address import DatabaseAddress, DuckAddress
 from doublure.errors import DataError, MissingExtra
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import PostgresWords, SqlWords, StoredAs
-from doublure.support.postgres import with_tls
+from doublure.support.postgres import PostgresAddress
 
 R = TypeVar("R")
+_WORK_MEMORY = "256MB"
+"""Memory for the cells of one statement in PostgreSQL: some 2^18 at a few hundred bytes, and as much again."""
 
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(
@@ -46,6 +48,18 @@ class DatabaseSession(ABC):
     @abstractmethod
     def begin(self) -> None:
         """Begin the transaction, whose snapshot all statements see.
+
+        Raises:
+            DataError: The database refuses.
+        """
+
+    def holds(self, table: Any) -> bool:
+        """Return whether a name may be that of a table or view; an engine may take it for a file's otherwise."""
+        return True
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Have statements from here on planned as counts over codes: small tables are joined, and sets are hashed.
 
         Raises:
             DataError: The database refuses.
@@ -141,7 +155,7 @@ class DuckDatabase(DatabaseSession):
     engine: ClassVar[str] = "duckdb"
     words: ClassVar[type[SqlWords]] = SqlWords
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DuckAddress) -> None:
         import duckdb
 
         self._errors = duckdb.Error
@@ -150,10 +164,21 @@ class DuckDatabase(DatabaseSession):
             raise DataError("there is no such file", field=path, remedy="give the path of a DuckDB database")
         self._connection = self.guarded(lambda: duckdb.connect(path, read_only=True))
         self.run("SET autoinstall_known_extensions = false")
+        self.run("SET python_enable_replacements = false")  # else a name may be that of a variable of this process
 
     @override
     def begin(self) -> None:
         self.run("BEGIN TRANSACTION")
+
+    @override
+    def holds(self, table: Any) -> bool:
+        named = self.run("SELECT table_name FROM information_schema.tables")
+        return table.name.lower() in {str(name).lower() for (name,) in named}
+
+    @override
+    def settle(self) -> None:
+        # Else it hashes the records, and looks each row of the small table up.
+        self.run("SET disabled_optimizers = 'join_order,build_side_probe_side'")
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:
@@ -189,16 +214,11 @@ class PostgresDatabase(DatabaseSession):
     engine: ClassVar[str] = "postgresql"
     words: ClassVar[type[SqlWords]] = PostgresWords
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         import psycopg
 
         self._errors = psycopg.Error
-        options: dict[str, Any] = dict(address.options)
-        if not address.local:
-            options = with_tls(options)
-        given = {"host": address.host, "port": address.port, "user": address.user, "dbname": address.database}
-        options |= {key: value for key, value in given.items() if value}
-        self._connection = self.guarded(lambda: psycopg.connect(**options, autocommit=True))
+        self._connection = self.guarded(lambda: psycopg.connect(**address.arguments(), autocommit=True))
         self.run("SET standard_conforming_strings = on")  # else a backslash in a text would let it end elsewhere
 
     @override
@@ -207,6 +227,11 @@ class PostgresDatabase(DatabaseSession):
         self.run("SET LOCAL idle_in_transaction_session_timeout = 0")
         # A role may search pg_temp last; a table of the same name would be counted in place of this session's.
         self.run("SELECT set_config('search_path', 'pg_temp, ' || current_setting('search_path'), true)")
+
+    @override
+    def settle(self) -> None:
+        self.run(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")  # else each set of a statement sorts the records
+        self.run("SET LOCAL jit = off")  # it compiles for seconds what runs once
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:
@@ -273,9 +298,19 @@ def connect(address: DatabaseAddress) -> DatabaseSession:
         DataError: There is no such file, or the server refuses.
         MissingExtra: Its driver is not installed.
     """
-    driver, engine = _ENGINES[address.engine]
-    for library in ("sqlglot", driver):
+    require_driver(address.engine)
+    engine: Any = _ENGINES[address.engine][1]
+    found: DatabaseSession = engine(address)
+    return found
+
+
+def require_driver(engine: str, *more: str) -> None:
+    """Refuse to go on without the libraries of an engine.
+
+    Raises:
+        MissingExtra: One is not installed.
+    """
+    for library in ("sqlglot", _ENGINES[engine][0], *more):
         if importlib.util.find_spec(library) is None:
             remedy = "pip install 'doublure[sql]'"
-            raise MissingExtra(f"needs {library}", field=f"{address.engine}://", remedy=remedy)
-    return engine(address)
+            raise MissingExtra(f"needs {library}", field=f"{engine}://", remedy=remedy)

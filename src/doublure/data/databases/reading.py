@@ -16,14 +16,15 @@ a record that names no unit                 is left out, or refused
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from doublure.errors import DataError
+from doublure.errors import DataError, SchemaError
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import (
     Expr,
     NotInSql,
+    RuleCell,
     SqlCell,
     SqlLookup,
     SqlReading,
@@ -34,6 +35,7 @@ from doublure.schema.columns.sql_words import (
 if TYPE_CHECKING:
     from doublure.data.databases.connection import DatabaseSession
     from doublure.schema import Schema
+    from doublure.schema.rules.rule import Rule
 
 UNIT, RANK = "unit", "ranked"
 CELLS = "doublure_cells"
@@ -52,6 +54,7 @@ class CellsInSql:
             each column, and ``unit``.
         stated: The columns that have states of missing.
         labelled: Those whose list is to be learned.
+        rules: Those that records have to keep: ``b0`` is whether one breaks the first.
     """
 
     words: SqlWords
@@ -59,6 +62,7 @@ class CellsInSql:
     statement: Any
     stated: frozenset[str]
     labelled: frozenset[str]
+    rules: tuple[Rule, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -118,9 +122,48 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
         on = exp.column("key", table=each.name).eq(each.key)
         middle = middle.join(each.name, on=on, join_type="LEFT", copy=False)
     outer = sql.select(*fitted, of=sql.nested(_apart(middle, words), _READ))
-    return CellsInSql(
+    cells = CellsInSql(
         words=words, places=places, statement=outer, stated=frozenset(stated), labelled=frozenset(labelled)
     )
+    return _with_rules(cells, schema, [each.alias for each in fitted])
+
+
+def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> CellsInSql:
+    """Return cells, and whether each record breaks the rules that are not the encoding's business.
+
+    Raises:
+        SchemaError: A rule is not said in SQL, or records that break it are to be changed.
+    """
+    from sqlglot import exp
+
+    own = tuple(rule for rule in schema.constraints if not rule.encoded)
+    if schema.misfit != "refuse":  # a column that follows from others is no part of a record, whatever it holds
+        changed = [rule for rule in own if not rule.deriving or len(own) > 1]
+        if changed:
+            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+            field = f"constraints.{changed[0].word}"
+            raise SchemaError("is checked in a database, and changes no record there", field=field, remedy=remedy)
+        return cells
+    if not own:
+        return cells
+    looked = dict.fromkeys(name for rule in own for name in rule.names)
+    snapped, held = [], dict[str, RuleCell]()
+    for name in looked:
+        place = cells.places[name]
+        number = schema.columns[name].snapped_in_sql(exp.column(f"n{place}"), cells.words)
+        snapped.append(number.as_(f"v{place}"))
+        held[name] = RuleCell(exp.column(f"v{place}"), exp.column(f"s{place}") if name in cells.stated else None)
+    inner = sql.select(*map(exp.column, names), *snapped, of=sql.nested(cells.statement, _FITTED))
+    broken = []
+    for rule in own:
+        try:
+            broken.append(sql.either(*rule.broken_in_sql(schema.columns, held, cells.words)))
+        except NotInSql as refused:
+            message, _, remedy = str(refused).partition("; ")
+            raise SchemaError(message, field=f"constraints.{rule.word}", remedy=remedy) from None
+    flags = [each.as_(f"b{place}") for place, each in enumerate(broken)]
+    nested = sql.nested(_apart(inner, cells.words), "snapped_cells")
+    return replace(cells, statement=sql.select(*map(exp.column, names), *flags, of=nested), rules=own)
 
 
 def bounded(cells: CellsInSql, most: int) -> Any:
@@ -145,7 +188,10 @@ def bounded(cells: CellsInSql, most: int) -> Any:
 
 
 def misfits(cells: CellsInSql, schema: Schema) -> Any:
-    """Return the statement that counts records, and for each column misfits and missing cells; then units' names."""
+    """Return the statement that counts records, for each column misfits and missing cells, and what breaks each rule.
+
+    Units' names come last.
+    """
     from sqlglot import exp
 
     def count(condition: Expr) -> Expr:
@@ -155,6 +201,7 @@ def misfits(cells: CellsInSql, schema: Schema) -> Any:
     for place in cells.places.values():
         counts.append(count(exp.column(f"m{place}")))
         counts.append(count(sql.is_null(exp.column(f"n{place}"))))
+    counts += [count(exp.column(f"b{place}")) for place in range(len(cells.rules))]
     if schema.unit.id is not None:
         counts.append(exp.Count(this=exp.column(UNIT)))
         counts.append(exp.Count(this=exp.Distinct(expressions=[exp.column(UNIT)])))

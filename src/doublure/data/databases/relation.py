@@ -78,6 +78,14 @@ class NamedRelation(SourceRelation):
 
     @override
     def source(self, database: DatabaseSession) -> Any:
+        return self.named()
+
+    def named(self) -> Any:
+        """Return the name in SQL.
+
+        Raises:
+            SettingError: It is none.
+        """
         from sqlglot import exp
 
         parts = self.table.split(".")
@@ -109,7 +117,13 @@ class QueriedRelation(SourceRelation):
 
     @override
     def source(self, database: DatabaseSession) -> Any:
-        return read_query(self.query, database.words.dialect).subquery("given")
+        from sqlglot import exp
+
+        found = read_query(self.query, database.words.dialect)
+        if not database.holds(found.find(exp.Table)):
+            remedy = "give a file as the data, or make a view of it in the database"
+            raise _refused("selects from what is no table or view of the database", remedy)
+        return found.subquery("given")
 
 
 def read_query(query: str, dialect: str) -> Any:
@@ -212,8 +226,10 @@ def refuse_elsewhere(table: str | None, query: str | None) -> None:
 
 def _word(node: Any) -> str:
     """Return what a word is called in SQL; a name of the owner's own is not shown."""
-    key = str(getattr(node, "key", "")).upper()
-    return "a function of its own" if key in ("ANONYMOUS", "COMMAND", "") else key
+    from sqlglot import exp
+
+    known = not isinstance(node, exp.Func | exp.Command) or type(node) in exp.FUNCTION_BY_NAME.values()
+    return str(node.key).upper() if known else "a function of its own"
 
 
 def _refused(message: str, remedy: str) -> SettingError:

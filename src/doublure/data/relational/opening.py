@@ -10,15 +10,22 @@ a row of a child table whose parent is not     left out
 there, or not named
 more than ``max_children`` rows of a parent    the first ones by ``order`` stay, equal ones in file order; without an
                                                order the first ones of the file
+a further row with a key of another table,     stays, and rows that name the key hang on the first one that belongs to a
+of which rows hang                             unit: one that belongs to none has no say
+a row whose parent is left out                 left out
 =============================================  =====================================================================
+
+So a unit is a row of the root, the rows that name it, the rows that name these, and so on. Without all of them the
+others' rows are what they were.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -37,6 +44,7 @@ from doublure.support.objects import ObjectPath, Place, find_place
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.columns import Column
+    from doublure.schema.related_table import RelatedTable
     from doublure.schema.written import Written
 
 Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
@@ -61,7 +69,7 @@ class RelatedSource:
                 remedy = "name each file, or entry, as its table"
                 raise DataError(f"has no table {name}", field=self.name, remedy=remedy)
             needed = [own for own in table.columns if own not in table.unmodelled]
-            needed.append((table.key if table.parent is None else table.foreign_key) or "")
+            needed += _keys_read(described, name)
             with _named_by(name, described):
                 self.tables[name].check_names(needed)
 
@@ -78,39 +86,147 @@ class RelatedSource:
         described = RelationalSchema.of(schema)
         self.check(described)
         root = described.root
-        with _named_by(root, described):
-            frame, keys = self._read(described, root, described.tables[root].key or "")
-        first = (keys.notna() & ~keys.duplicated()).to_numpy()
-        frame, keys = cells.kept_of(frame, first), cells.kept_of(keys, first)
-        if len(frame) < at_least:
-            remedy = "give the tables that the schema describes"
-            raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)
-        place = pd.Series(np.arange(len(keys)), index=pd.Index(keys, dtype=object))
-        frames, parents = {root: frame}, {}
-        for child in described.children:
-            table = described.tables[child]
-            with _named_by(child, described):
-                rows, owners = self._read(described, child, table.foreign_key or "")
-            unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
-            kept = kept_rows(unit, None if table.order is None else rows[table.order], described.most(child))
-            frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
-        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=mark_keys(keys))
-        return RelatedSet(content=content, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
+        frames, parents, above = dict[str, pd.DataFrame](), dict[str, Ints](), dict[str, Ints]()
+        marks: Marks = np.zeros(0, dtype=np.uint64)
+        for link in self.linked(described):
+            frames[link.name] = link.frame.iloc[link.kept].reset_index(drop=True)
+            if link.owners is None and link.keys is not None:
+                if len(link.kept) < at_least:
+                    remedy = "give the tables that the schema describes"
+                    raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)
+                marks = mark_keys(link.keys.iloc[link.kept])
+                continue
+            parents[link.name] = link.unit[link.kept]
+            if described.tables[link.name].parent != root:
+                above[link.name] = link.hangs_on[link.kept]
+        content = RelatedRows(schema=described, frames=frames, parents=parents, above=above, marks=marks)
+        units = len(frames[root])
+        return RelatedSet(content=content, unit=np.arange(units, dtype=np.int64), n_units=units)
 
-    def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
-        """Return a table's rows in canonical form, and the labels of a key; None where a row has none."""
+    def linked(self, schema: RelationalSchema, *, keys_alone: bool = False) -> Iterator[LinkedTable]:
+        """Yield each table, and which of its rows belong to which unit: parents before what hangs on them.
+
+        Args:
+            schema: Which tables and columns to read, and how.
+            keys_alone: Whether keys and orders alone are read; then facts may be undeclared.
+
+        Raises:
+            DataError: A cell does not fit its column and the schema has no public rule for it.
+        """
+        holders: dict[str, _KeyHolders] = {}
+        for name in (schema.root, *schema.children):
+            table = schema.tables[name]
+            with _named_by(name, schema):
+                frame, labels = self._read(schema, name, _keys_and_orders(table) if keys_alone else _modelled(table))
+                frame = frame if keys_alone else checked(frame, schema.table(name))
+            owners = _joined(labels, table.foreign_keys)
+            keys = _joined(labels, table.keys) if name == schema.root or schema.hanging(name) else None
+            if owners is None:
+                keys = pd.Series(dtype=object) if keys is None else keys
+                kept = np.flatnonzero((keys.notna() & ~keys.duplicated()).to_numpy())
+                hangs_on = unit = _ranked(kept, len(keys))
+            else:
+                unit, hangs_on = holders[table.parent or ""].named_by(owners)
+                order = None if table.order is None else frame.get(table.order)
+                most = table.max_children if isinstance(table.max_children, int) else len(owners)
+                kept = kept_rows(hangs_on, order, most)
+            if keys is not None:
+                holders[name] = _KeyHolders(keys, unit, _ranked(kept, len(keys)))
+            yield LinkedTable(name=name, frame=frame, keys=keys, owners=owners, unit=unit, hangs_on=hangs_on, kept=kept)
+
+    def _read(
+        self, schema: RelationalSchema, name: str, wanted: Mapping[str, Column]
+    ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+        """Return columns in canonical form, and the labels of the keys that are read; None where a row has none."""
         table, source = schema.tables[name], self.tables[name]
-        wanted = {own: column for own, column in table.columns.items() if own not in table.unmodelled}
-        tokens = table.columns[key].missing_tokens
-        frames, labels = [], []
-        for raw in source.chunks(list(dict.fromkeys([*wanted, key])), schema.misfit):
-            labels.append(cells.unit_ids(raw[key], key, tokens, "coerce"))
+        keys, frames = _keys_read(schema, name), []
+        labels: dict[str, list[pd.Series[Any]]] = {key: [pd.Series(dtype=object)] for key in keys}
+        for raw in source.chunks(list(dict.fromkeys([*wanted, *keys])), schema.misfit):
+            for key in keys:
+                tokens = table.columns[key].missing_tokens
+                labels[key].append(cells.unit_ids(raw[key], key, tokens, "coerce"))
             frames.append(_canonical(raw, wanted, schema))
         if not frames:
             frames.append(_canonical(pd.DataFrame(columns=list(wanted), dtype=object), wanted, schema))
-            labels.append(pd.Series(dtype=object))
-        rows = checked(cells.concatenate(frames, list(wanted)), schema.table(name))
-        return rows, pd.concat(labels, ignore_index=True)
+        rows = cells.concatenate(frames, list(wanted))
+        return rows, {key: pd.concat(labels[key], ignore_index=True) for key in keys}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkedTable:
+    """A table as it is read, and what belongs to whom.
+
+    Attributes:
+        name: The table's name.
+        frame: ``(M, …)`` its rows in canonical columns.
+        keys: ``(M,)`` labels of its key, of the root and of a table on which rows hang; None: of no other.
+        owners: ``(M,)`` labels of its foreign key; None: it is the root.
+        unit: ``(M,)`` the unit of each row; -1: none.
+        hangs_on: ``(M,)`` the place of the row that it hangs on, among those that are kept; -1: there is none.
+        kept: ``(K,)`` the rows that are kept, unit by unit and in order.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    keys: pd.Series[Any] | None
+    owners: pd.Series[Any] | None
+    unit: Ints
+    hangs_on: Ints
+    kept: Ints
+
+
+def _ranked(kept: Ints, rows: int) -> Ints:
+    """Return the place of each row among those that are kept; -1: it is left out."""
+    found = np.full(rows, -1, dtype=np.int64)
+    found[kept] = np.arange(len(kept))
+    return found
+
+
+def _modelled(table: RelatedTable) -> dict[str, Column]:
+    return {own: column for own, column in table.columns.items() if column.modelled}
+
+
+def _keys_and_orders(table: RelatedTable) -> dict[str, Column]:
+    """Return the order of a table, if its bounds are declared."""
+    order = table.columns.get(table.order or "")
+    return {} if order is None or order.ends is None else {table.order or "": order}
+
+
+class _KeyHolders:
+    """The rows of a table that others may hang on.
+
+    Args:
+        keys: ``(M,)`` their keys; None: without one.
+        unit: ``(M,)`` the unit of each; -1: none.
+        places: ``(M,)`` the place of each among the rows that are kept; -1: left out.
+    """
+
+    def __init__(self, keys: pd.Series[Any], unit: Ints, places: Ints) -> None:
+        some = np.flatnonzero(keys.notna().to_numpy() & (unit >= 0))
+        first = some[~keys.iloc[some].duplicated().to_numpy()]
+        self._row = pd.Series(first, index=pd.Index(keys.iloc[first], dtype=object))
+        self._unit, self._places = np.append(unit, -1), np.append(places, -1)
+
+    def named_by(self, labels: pd.Series[Any]) -> tuple[Ints, Ints]:
+        """Return for each label ``(M,)`` the unit of the row that it names, and that row's place; -1: there is none."""
+        row = labels.map(self._row).fillna(-1).to_numpy(dtype=np.int64)
+        return self._unit[row], self._places[row]
+
+
+def _keys_read(schema: RelationalSchema, name: str) -> list[str]:
+    """Return the keys of a table that say what belongs to whom: of its parent, and its own where rows hang on it."""
+    table = schema.tables[name]
+    own = table.keys if schema.hanging(name) else ()
+    return list(dict.fromkeys([*table.foreign_keys, *own]))
+
+
+def _joined(labels: Mapping[str, pd.Series[Any]], names: Sequence[str]) -> pd.Series[Any] | None:
+    """Return the label of a key of several columns, of which none is missing; that of one column as it is."""
+    if len(names) < 2:
+        return labels[names[0]] if names else None
+    found = pd.Series([repr(each) for each in zip(*(labels[name] for name in names), strict=True)], dtype=object)
+    missing = np.any([labels[name].isna() for name in names], axis=0)
+    return found.mask(missing, None)
 
 
 def open_related(source: Given, written: Written | None = None) -> RelatedSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ class RelatedRows:
         schema: Whose tables these are.
         frames: Table -> its rows in canonical columns, ids left out; the root's are the units.
         parents: Child table -> ``(M,)`` which unit each of its rows belongs to, ascending; a unit's rows in order.
+        above: Table whose parent is not the root -> ``(M,)`` which row of its parent each row hangs on, ascending.
         marks: ``(N,)`` a number of each unit that is as good as random and follows from its key: which of its rows a
             statistic looks at.
         seed: Of the columns that are made anew, in synthetic units.
@@ -36,6 +37,7 @@ class RelatedRows:
     frames: Mapping[str, pd.DataFrame]
     parents: Mapping[str, Ints]
     marks: Marks
+    above: Mapping[str, Ints] = field(default_factory=dict)
     seed: int = 0
 
     def __len__(self) -> int:
@@ -56,6 +58,15 @@ class RelatedRows:
         """Return ``(N,)`` how many rows of a child table each unit has."""
         return np.bincount(self.parents[child], minlength=len(self)).astype(np.int64)
 
+    def hang_on(self, child: str) -> Ints:
+        """Return ``(M,)`` the row of its parent that each row of a child table hangs on."""
+        return self.above.get(child, self.parents[child])
+
+    def counts_of_rows(self, child: str) -> Ints:
+        """Return how many rows of a child table each row of its parent has."""
+        parent = self.schema.tables[child].parent or ""
+        return np.bincount(self.hang_on(child), minlength=len(self.frames[parent])).astype(np.int64)
+
     def fingerprints(self) -> Marks:
         """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
         found: Marks = _hashed(self.frames[self.schema.root])
@@ -63,22 +74,31 @@ class RelatedRows:
             own = _hashed(self.frames[child])
             many = self.counts(child)
             turn = np.arange(len(parent)) - np.repeat(np.cumsum(many) - many, many)
-            np.add.at(found, parent, remarked(own ^ remarked(turn.astype(np.uint64), number), number))
+            own ^= remarked(turn.astype(np.uint64), number)
+            if child in self.above:
+                own ^= remarked(self._turns(self.schema.tables[child].parent or "")[self.above[child]], number)
+            np.add.at(found, parent, remarked(own, number))
         return found
+
+    def _turns(self, child: str) -> Marks:
+        """Return which of its unit's rows each row of a child table is."""
+        parent = self.parents[child]
+        return (np.arange(len(parent)) - np.searchsorted(parent, parent)).astype(np.uint64)
 
     def take(self, rows: Any) -> Self:
         """Return some units, by a slice, a mask or places."""
         units: Ints = np.arange(len(self))[rows]
-        frames = {self.schema.root: self.frames[self.schema.root].iloc[units].reset_index(drop=True)}
-        parents = {}
-        for child in self.parents:
-            many = self.counts(child)
-            first = np.cumsum(many) - many
-            parents[child] = np.repeat(np.arange(len(units)), many[units])
-            within = np.arange(len(parents[child])) - np.repeat(np.cumsum(many[units]) - many[units], many[units])
-            places = first[units][parents[child]] + within
-            frames[child] = self.frames[child].iloc[places].reset_index(drop=True)
-        return replace(self, frames=frames, parents=parents, marks=self.marks[units])
+        root, tables = self.schema.root, self.schema.tables
+        frames, parents = {root: self.frames[root].iloc[units].reset_index(drop=True)}, dict[str, Ints]()
+        taken, above = {root: units}, dict[str, Ints]()
+        for child in self.schema.children:
+            parent = tables[child].parent or ""
+            taken[child], owner = _hung_rows(self.counts_of_rows(child), taken[parent])
+            frames[child] = self.frames[child].iloc[taken[child]].reset_index(drop=True)
+            parents[child] = owner if parent == root else parents[parent][owner]
+            if parent != root:
+                above[child] = owner
+        return replace(self, frames=frames, parents=parents, above=above, marks=self.marks[units])
 
     def joined(self, parts: Sequence[RelatedRows]) -> Self:
         """Return several sets of units as one."""
@@ -90,8 +110,19 @@ class RelatedRows:
                 child: np.concatenate([part.parents[child] + first for part, first in zip(parts, before, strict=False)])
                 for child in self.parents
             },
+            above={
+                child: np.concatenate(
+                    [part.above[child] + first for part, first in zip(parts, self._begins(child, parts), strict=True)]
+                )
+                for child in self.above
+            },
             marks=np.concatenate([part.marks for part in parts]),
         )
+
+    def _begins(self, child: str, parts: Sequence[RelatedRows]) -> Ints:
+        """Return how many rows of a table's parent come before those of each part."""
+        many = [len(part.frames[self.schema.tables[child].parent or ""]) for part in parts]
+        return np.cumsum([0, *many[:-1]])
 
     def with_made(self, before: int, seed: int) -> Any:
         """Return the same units; columns that are made anew follow from this seed as they are handed out.
@@ -106,13 +137,12 @@ class RelatedRows:
         """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
 
         Args:
-            before: Table -> how many rows were handed out already; none if left out.
+            before: Table -> how many rows were handed out already; if left out none, and public tables stand beside.
         """
         done = before or {}
-        root = self.schema.root
-        found = {}
-        for name, table in self.schema.tables.items():
-            rows = len(self.frames[name])
+        root, found = self.schema.root, dict[str, pd.DataFrame]()
+        for name in (root, *self.schema.children):
+            table, rows = self.schema.tables[name], len(self.frames[name])
             numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
             units = self.parents[name] + 1 + done.get(root, 0) if name in self.parents else numbers
             made = MadeRows(
@@ -124,13 +154,30 @@ class RelatedRows:
                 table=name,
             )
             columns: dict[str, Any] = {}
+            if table.parent is not None:
+                above = found[table.parent].iloc[self.hang_on(name)].reset_index(drop=True)
+                held = zip(table.foreign_keys, self.schema.tables[table.parent].keys, strict=True)
+                columns = {own: above[key] for own, key in held}
             for own, column in table.columns.items():
-                if own == table.foreign_key:
-                    columns[own] = self.schema.root_key.made(replace(made, numbers=units), own)
-                else:
+                if own not in columns:
                     columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
+        found = {name: found[name] for name in self.schema.tables}
+        if before is None:
+            found |= {name: table.frame for name, table in (self.schema.public or {}).items()}
         return found
+
+
+def _hung_rows(many: Ints, parents: Ints) -> tuple[Ints, Ints]:
+    """Return the places of the rows that hang on some rows of their parent, and which of these each hangs on.
+
+    Args:
+        many: ``(P,)`` how many rows each row of the parent has.
+        parents: ``(Q,)`` places of rows of the parent.
+    """
+    first, own = np.cumsum(many) - many, many[parents]
+    owner = np.repeat(np.arange(len(parents)), own)
+    return first[parents][owner] + np.arange(len(owner)) - np.repeat(np.cumsum(own) - own, own), owner
 
 
 def _hashed(frame: pd.DataFrame) -> Marks:

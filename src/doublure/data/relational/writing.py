@@ -37,9 +37,12 @@ def write_related(
         File -> how many rows were written into it.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    public = schema.public or {}
+    described = {name: schema.table(name) for name in schema.tables}
+    described |= {name: schema.public_schema(name) for name in public}
     rows = {
-        name: TableRows(f".{form}", schema.table(name), spreadsheet_safe=spreadsheet_safe, metadata=metadata)
-        for name in schema.tables
+        name: TableRows(f".{form}", own, spreadsheet_safe=spreadsheet_safe, metadata=metadata)
+        for name, own in described.items()
     }
 
     def write(files: dict[str, BinaryIO]) -> None:
@@ -50,6 +53,8 @@ def write_related(
                 done = {name: table.count for name, table in rows.items()}
                 for name, frame in chunk.handed_out(done).items():
                     rows[name].add(frame)
+            for name, given in public.items():
+                rows[name].add(given.frame)
 
     def opened(left: list[str], files: dict[str, BinaryIO]) -> None:
         if not left:

@@ -17,7 +17,7 @@ from doublure.data.tables.arrow_text import readable
 from doublure.data.tables.dtypes import dtypes_of_arrow
 from doublure.data.tables.header import header_names
 from doublure.data.tables.source import TableSource
-from doublure.errors import DataError
+from doublure.errors import DataError, DoublureError
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class StreamSource(TableSource):
         try:
             self._reader: pa.RecordBatchReader | None = pa.RecordBatchReader.from_stream(given)
             stored, dtypes = self._reader.schema.names, dtypes_of_arrow(self._reader.schema)
+        except DoublureError:  # of a database, which has said what is wrong
+            raise
         except Exception:  # a foreign library's own; its message may show a cell
             raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
         self._names = header_names(stored, name, written)
@@ -61,6 +63,8 @@ class StreamSource(TableSource):
                 batch = reader.read_next_batch()
             except StopIteration:
                 return
+            except DoublureError:
+                raise
             except Exception:  # likewise
                 raise DataError("broke off while it was read", field=self.name, remedy="give it anew") from None
             yield {name: readable(batch.column(place)) for name, place in places.items()}

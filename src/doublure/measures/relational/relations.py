@@ -25,8 +25,10 @@ from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, 
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import CodeCounts, count
-from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
+from doublure.measures.tables.fidelity import pair_variation, variation
 from doublure.measures.tables.influence import variation_influence
+from doublure.measures.tables.relations import is_clear, is_lost, strength
+from doublure.measures.tables.verdict import MOST_NAMED, say_pair
 
 MOST_DEPENDENT = 30
 """Number of pairs of a parent's and a child's column compared, the most dependent ones."""
@@ -42,12 +44,24 @@ class PairDependence(Result):
     Attributes:
         names: Both columns; of a transition the same twice.
         association: Cramér's V in real rows.
+        synthetic: Cramér's V in synthetic rows; null where there are none.
+        holdout: Cramér's V in other real rows; null where there are none.
+        clear: Whether the columns of real rows depend on one another by more than chance.
         variation: The total variation.
     """
 
     names: tuple[str, str]
     association: float
+    synthetic: float | None
+    holdout: float | None
+    clear: bool
     variation: Score
+
+    @property
+    def lost(self) -> bool:
+        """Whether a clear relation has less than half of its association left, and less than other real rows show."""
+        holdout = self.association if self.holdout is None else self.holdout
+        return self.clear and is_lost(self.association, self.synthetic or 0.0, holdout)
 
 
 class ChildRelation(Result):
@@ -229,7 +243,10 @@ def _pairs(
     pairs = [
         PairDependence(
             names=names(pair),
-            association=round(cramers_v(train.two[pair], train.shares(pair[0]), train.shares(pair[1]), train.rows), 4),
+            association=strength(train, pair),
+            synthetic=strength(found["value"], pair) if "value" in found else None,
+            holdout=strength(found["real"], pair) if "real" in found else None,
+            clear=is_clear(train, pair, len(places)),
             variation=distance_score(
                 "variation",
                 "total variation",
@@ -246,6 +263,24 @@ def _pairs(
         for pair in places
     ]
     return tuple(sorted(pairs, key=lambda pair: -pair.association))
+
+
+def say_lost_pairs(found: ChildRelation) -> list[str]:
+    """Return how many relations between rows are lost, and the strongest of them; nothing where none is."""
+    lost = [pair for pair in (*found.parent_child, *found.transitions) if pair.lost]
+    if not lost:
+        return []
+    named = [
+        f"{say_pair(pair.names, pair.association, pair.synthetic or 0.0)}"
+        f"{', from row to row' if pair in found.transitions else ''}"
+        for pair in sorted(lost, key=lambda pair: -pair.association)[:MOST_NAMED]
+    ]
+    more = f"; and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+    looked = sum(pair.clear for pair in (*found.parent_child, *found.transitions))
+    return [
+        f"{found.child}: {len(lost)} of {looked} relations between rows lose at least half of their association.",
+        f"Lost: {'; '.join(named)}{more}.",
+    ]
 
 
 def _mean(key: str, name: str, pairs: tuple[PairDependence, ...], meaning: str) -> Score:

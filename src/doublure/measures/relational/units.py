@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 from doublure.data.relational import RelatedRows, open_related
 from doublure.errors import DataError
 from doublure.measures.tables.coding import Coded, Coder
+from doublure.measures.tables.unlisted import open_lists
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
 
@@ -41,8 +42,8 @@ class CodedUnits:
         return self.content.parents[child]
 
     def successive(self, child: str) -> Ints:
-        """Return the indices of the rows of a child table that are followed by another row of the unit."""
-        owner = self.owners(child)
+        """Return the indices of the rows of a child table that are followed by another row of their parent."""
+        owner = self.content.hang_on(child)
         return np.flatnonzero(owner[:-1] == owner[1:])
 
 
@@ -54,6 +55,23 @@ class ComparedUnits:
     synthetic: CodedUnits
     baseline: CodedUnits
     test: CodedUnits
+
+    def evened(self, coders: UnitCoder, rng: np.random.Generator) -> ComparedUnits:
+        """Return as many synthetic, independent and other real units: fewer are further from others by chance.
+
+        Args:
+            coders: Read the schema.
+            rng: Draws the units that stay.
+        """
+        least = min(map(len, self.others.values()))
+
+        def some(units: CodedUnits) -> CodedUnits:
+            if len(units) == least:
+                return units
+            return coders.read(units.content.take(np.sort(rng.choice(len(units), least, replace=False))), "units")
+
+        found = {role: some(units) for role, units in self.others.items()}
+        return replace(self, synthetic=found["value"], baseline=found["baseline"], test=found["real"])
 
     @property
     def others(self) -> dict[str, CodedUnits]:
@@ -69,12 +87,15 @@ class UnitCoder:
     children: Mapping[str, Coder]
 
     @classmethod
-    def of(cls, schema: RelationalSchema) -> UnitCoder:
-        """Return the coders of a schema's tables."""
-        return cls(
-            root=Coder(schema=ResolvedSchema.of(schema.table(schema.root))),
-            children={name: Coder(schema=ResolvedSchema.of(schema.table(name))) for name in schema.children},
-        )
+    def of(cls, schema: RelationalSchema, *real: RelatedRows) -> UnitCoder:
+        """Return the coders of a schema's tables, whose lists hold all values of real rows."""
+
+        def coder(name: str) -> Coder:
+            return Coder(
+                schema=open_lists(ResolvedSchema.of(schema.table(name)), *(units.frames[name] for units in real))[0]
+            )
+
+        return cls(root=coder(schema.root), children={name: coder(name) for name in schema.children})
 
     def read(self, content: RelatedRows, what: str) -> CodedUnits:
         """Return units, coded.
@@ -126,4 +147,6 @@ def draw_independent(real: RelatedRows, units: int, rng: np.random.Generator) ->
             by = pd.Series(frame[table.order]).to_numpy()
             frame = frame.iloc[np.lexsort((by, parents[child]))].reset_index(drop=True)
         frames[child] = frame
-    return RelatedRows(schema=real.schema, frames=frames, parents=parents, marks=real.marks[:0].copy())
+    return RelatedRows(
+        schema=real.schema, frames=frames, parents=parents, marks=np.zeros(units, dtype=real.marks.dtype)
+    )

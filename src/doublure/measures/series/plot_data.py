@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from doublure.data.series import Series
-from doublure.encode.attribute_groups import names_of
+from doublure.encode.attribute_groups import key_names
 from doublure.encode.numeric import Floats
 from doublure.intervals import Result
 from doublure.measures.series.nearest_neighbours import NearestSeries
@@ -149,7 +149,7 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStati
     for name in schema.channels:
         rows = iter(zip(statistics["real"].by_value[name], statistics["value"].by_value[name], strict=True))
         for attribute, column in schema.attributes.items():
-            values = [(value, next(rows)) for value in names_of(column)]
+            values = [(value, next(rows)) for value in key_names(column)]
             if len(values) > MOST_VALUES:
                 continue
             for value, (real, synthetic) in values:

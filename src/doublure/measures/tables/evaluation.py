@@ -19,7 +19,7 @@ from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.code_levels import CodeLevels, code_levels
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
-from doublure.measures.tables.counts import Whole
+from doublure.measures.tables.counts import Whole, count
 from doublure.measures.tables.declared_rules import RuleViolations, broken_rules, sentence
 from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity, densities, frequencies
 from doublure.measures.tables.features import TargetClasses, find_target
@@ -32,6 +32,7 @@ from doublure.measures.tables.regression import Regression, regression
 from doublure.measures.tables.rules import StateRules, rules
 from doublure.measures.tables.special_values import SpecialValues, special_values
 from doublure.measures.tables.summaries import NumberSummary, summaries
+from doublure.measures.tables.unlisted import UnlistedValues, open_lists
 from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
 from doublure.measures.tables.verdict import verdict
 from doublure.measures.tables.weighted import WeightedFigures, weighted_figures
@@ -57,6 +58,7 @@ class TableEvaluation(Evaluation):
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
         weighted: Weighted totals, means and shares; null without a weight.
         code_levels: Columns of codes, level by level; left out where there are none.
+        unlisted: Columns of which real rows have values outside the synthesizer's list; left out where there are none.
     """
 
     kind: ClassVar[str] = "table"
@@ -77,11 +79,12 @@ class TableEvaluation(Evaluation):
     declared_rules: tuple[RuleViolations, ...]
     weighted: WeightedFigures | None = None
     code_levels: CodeLevels | None = None
+    unlisted: tuple[UnlistedValues, ...] = ()
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         found: dict[str, Any] = handler(self)
-        return found if self.code_levels else {key: value for key, value in found.items() if key != "code_levels"}
+        return {key: value for key, value in found.items() if value or key not in ("code_levels", "unlisted")}
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -94,11 +97,17 @@ class TableEvaluation(Evaluation):
             *self.fidelity.scores,
             *(self.code_levels.scores if self.code_levels else ()),
             *self.marginals.scores,
+            *self._related,
             *(() if special is None else (special,)),
             *((self.rules.score,) if self.rules.rules else ()),
             *self.queries.scores,
             *self.added,
         )
+
+    @property
+    def _related(self) -> tuple[Score, ...]:
+        found = self.marginals.relations
+        return () if found is None or found.variation is None else (found.variation,)
 
     @property
     @override
@@ -111,7 +120,8 @@ class TableEvaluation(Evaluation):
             self.special_values,
             self.summaries,
             self.overall,
-            self.marginals.furthest,
+            self.marginals,
+            self.unlisted,
             kept_aside=self.rows.kept_aside,
         )
 
@@ -145,6 +155,7 @@ def evaluate_table(
     """
     listener = progress or SilentProgress()
     rng = np.random.default_rng(seed)
+    listed, (schema, unlisted) = schema, open_lists(schema, train, holdout)
     coder = Coder(schema=schema)
     if not coder.names:
         raise DataError("has no column that can be compared", field="schema", remedy="describe one that is no id")
@@ -155,8 +166,9 @@ def evaluate_table(
     baseline = independent_columns(both.train, len(artificial), rng)
     resampled = resamples or Resamples(seed=seed)
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled)
+    even = tables.evened(np.random.default_rng([seed, 4]))
     listener.stage("compare columns and pairs")
-    fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
+    fidelity, real_counts = compare(coder, even, rng)
     target = find_target(coder, both.train)
     utility, groups, skipped = _utility(coder, target, tables, seed, rng, listener)
     # A stream for each measure: its draws do not depend on how many another one used, which depends on the rows.
@@ -164,10 +176,10 @@ def evaluate_table(
     listener.stage("compare regressions")
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
     listener.stage("compare triples, and rules")
-    finer, kept_rules = marginals(coder, tables, of_marginals), rules(coder, tables)
+    finer, kept_rules = marginals(coder, even, of_marginals), rules(coder, tables)
     listener.stage("compare counts")
-    asked = count_queries(coder, tables, of_queries)
-    declared = broken_rules(schema, synthetic, train)
+    asked = count_queries(coder, even, of_queries)
+    declared = broken_rules(listed, synthetic, train)
     found = TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
@@ -182,12 +194,13 @@ def evaluate_table(
         utility=utility,
         groups=groups,
         utility_skipped=skipped,
-        frequencies=frequencies(coder, real_counts, artificial_counts),
+        frequencies=frequencies(coder, real_counts, count(artificial.codes, coder.sizes, [])),
         densities=densities(coder, both.train, artificial),
         declared_rules=declared,
         weighted=weighted_figures(coder, tables),
-        code_levels=code_levels(coder, tables),
-        notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
+        code_levels=code_levels(coder, even),
+        unlisted=unlisted,
+        notes=(*_notes(coder, even, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
     return add_registered(found, coder, tables)
@@ -206,8 +219,11 @@ def _utility(
     return utility, by_group(coder, target, training_sets, guesses, trained), None
 
 
-def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
+def _notes(
+    coder: Coder, even: Tables, fidelity: Fidelity, utility: Utility | None, kept_aside: bool
+) -> tuple[str, ...]:
     notes = [
+        f"Distances are those of {len(even.synthetic):,} rows of each set: fewer rows are further away by chance.",
         f"Numbers are cut into at most {BINS} bins by the schema’s public bounds. A missing cell is a value of its "
         "own.",
         f"Quantile bins follow the real rows: {ONE_WAY_BINS} where columns stand alone, {JOINT_BINS} where two or "

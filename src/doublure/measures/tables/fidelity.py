@@ -14,7 +14,7 @@ are not at distance 0, because a finite table is a sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -95,14 +95,30 @@ class Tables:
     holdout: Coded
     resamples: Resamples = field(default_factory=Resamples)
 
+    def evened(self, rng: np.random.Generator) -> Tables:
+        """Return the tables with one number of synthetic, independent and other real rows: the smallest of these.
+
+        Fewer rows are further from the training rows by chance: of sets of unequal sizes, the smaller looks worse.
+
+        Args:
+            rng: Draws the rows that stay.
+        """
+        least = min(map(len, self.others.values()))
+
+        def some(rows: Coded) -> Coded:
+            return rows if len(rows) == least else rows.take(np.sort(rng.choice(len(rows), least, replace=False)))
+
+        found = {role: some(rows) for role, rows in self.others.items()}
+        return replace(self, synthetic=found["value"], baseline=found["baseline"], holdout=found["real"])
+
     @property
     def others(self) -> dict[str, Coded]:
         """The tables compared with the training rows."""
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.holdout}
 
 
-def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, CodeCounts, CodeCounts]:
-    """Return the distances, and the counts of the real and the synthetic rows.
+def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, CodeCounts]:
+    """Return the distances, and the counts of the real rows.
 
     Args:
         coder: Gives the public bins.
@@ -134,7 +150,7 @@ def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fid
             synthetic=_rows(matrices["value"]),
         ),
     )
-    return fidelity, train, others["value"]
+    return fidelity, train
 
 
 # -- distances -------------------------------------------------------------------------------------------------------

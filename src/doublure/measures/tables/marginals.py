@@ -16,12 +16,11 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
-from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
 from doublure.measures.tables.counts import Pair, count
-from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, association_matrix, variation
-from doublure.measures.tables.influence import association_influence, joint_codes, variation_influence
+from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, variation
+from doublure.measures.tables.influence import joint_codes, variation_influence
 from doublure.measures.tables.quantiles import (
     JOINT_BINS,
     ONE_WAY_BINS,
@@ -29,6 +28,7 @@ from doublure.measures.tables.quantiles import (
     QuantileShares,
     quantile_shares,
 )
+from doublure.measures.tables.relations import RelatedPairs, relations
 
 MOST_TRIPLES = 500
 """Most triples of columns compared; of more, a uniform sample."""
@@ -54,15 +54,14 @@ class Marginals(Result):
         furthest: The column whose distance exceeds that of other real rows most, then the pair, if there are pairs.
         columns: Each number's bins, in the schema's order.
         triples: Number of triples of columns compared.
-        association: Each pair's Cramér's V: the mean absolute difference to the real rows' as a share of the real
-            rows' mean; null where there is no pair, or no association.
+        relations: The pairs that clearly depend on one another in real rows; null where there is no pair.
     """
 
     scores: tuple[Score, ...]
     furthest: tuple[FurthestColumns, ...]
     columns: tuple[QuantileShares, ...]
     triples: int
-    association: Score | None
+    relations: RelatedPairs | None
 
 
 def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Marginals:
@@ -93,7 +92,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
     codes = {role: joint.read(table) for role, table in tables.others.items()}
     real = joint.read(tables.train)
     pairs = _pairs(len(coder.names), rng)
-    association = None
+    related = None
     if pairs:
         two = variations(real, codes, joint.sizes, pairs)
         scores.append(
@@ -106,8 +105,9 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
             )
         )
         found["quantile_pairs"] = variation_influence(real, codes["value"], joint.sizes, pairs)
-        furthest.append(_furthest(coder.names, pairs, two))
-        association = _association(tables, real, codes, joint.sizes, pairs)
+        single = variations(real, codes, joint.sizes, alone)
+        furthest.append(_furthest(coder.names, pairs, two, single))
+        related = relations(coder, tables, real, codes, joint.sizes, pairs)
     triples = _triples(len(coder.names), rng)
     if triples:
         scores.append(_k_marginal(variations(real, codes, joint.sizes, triples)))
@@ -122,7 +122,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
         furthest=tuple(furthest),
         columns=quantile_shares(fine, *shown),
         triples=len(triples),
-        association=association,
+        relations=related,
     )
 
 
@@ -130,8 +130,25 @@ def _means(found: Mapping[str, Floats]) -> dict[str, float | None]:
     return {role: float(values.mean()) for role, values in found.items()}
 
 
-def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> FurthestColumns:
-    worst = int(np.argmax(found["value"] - found["real"]))
+def _furthest(
+    names: tuple[str, ...],
+    sets: Sequence[tuple[int, ...]],
+    found: Mapping[str, Floats],
+    single: Mapping[str, Floats] | None = None,
+) -> FurthestColumns:
+    """Return the set of columns furthest beyond other real rows; what one of its columns is off by itself is no news.
+
+    Args:
+        names: The columns' names.
+        sets: The sets.
+        found: For each role the distance of each set.
+        single: Of pairs: for each role the distance of each column.
+    """
+    apart = {
+        role: values - (0 if single is None else np.array([max(single[role][place] for place in own) for own in sets]))
+        for role, values in found.items()
+    }
+    worst = int(np.argmax(apart["value"] - apart["real"]))
     figures: dict[str, float | None] = {role: float(values[worst]) for role, values in found.items()}
     return FurthestColumns(
         names=tuple(names[place] for place in sets[worst]),
@@ -167,31 +184,6 @@ def _pairs(columns: int, rng: np.random.Generator) -> list[Pair]:
     if columns > MOST_PAIRED:
         paired = np.sort(rng.choice(columns, MOST_PAIRED, replace=False))
     return [(int(left), int(right)) for left, right in combinations(paired, 2)]
-
-
-def _association(
-    tables: Tables, real: Integers, codes: Mapping[str, Integers], sizes: Sequence[int], pairs: list[Pair]
-) -> Score | None:
-    """Return the error of the association as a share of the real rows', and keep its resamples; None without any.
-
-    The share exceeds 1 where the rows invent association.
-    """
-    places = sorted({place for pair in pairs for place in pair})
-    above = np.triu_indices(len(places), 1)
-    matrix = association_matrix(count(real, sizes, pairs), places)[above]
-    whole = float(matrix.mean())
-    if not whole:
-        return None
-    lost: dict[str, float] = {}
-    for role, table in codes.items():
-        own = association_matrix(count(table, sizes, pairs), places)[above]
-        lost[role] = float(np.abs(own - matrix).mean()) / whole
-        of_real, of_own = association_influence(real, table, sizes, pairs)
-        influence = {"train": of_real / whole, ROWS_OF[role]: of_own / whole}
-        tables.resamples.add("association_lost", role, lost[role], influence)
-    return Score(
-        key="association_lost", name="Association off", goal="low", range=(0.0, max(1.0, *lost.values())), **lost
-    )
 
 
 def _triples(columns: int, rng: np.random.Generator) -> list[tuple[int, ...]]:

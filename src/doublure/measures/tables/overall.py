@@ -6,16 +6,17 @@ real rows, cut off at 0 and 1, times 100:
 ===========  ==========================================  ==============================================================
              zero                                        figures
 ===========  ==========================================  ==============================================================
-closeness    no frequency in common                      total variation in quantile bins of real rows: of columns, of
-                                                         pairs, of triples
+closeness    no frequency in common                      total variation in quantile bins of real rows: of columns, and
+                                                         of pairs that clearly depend on one another in real rows
 usefulness   guessing                                    ranking (AUC) and average precision after training on the
                                                          rows; regression coefficients with the right sign; the median
                                                          relative error of count queries
 coherence    independent columns                         the share of rows that break no rule of the real rows; the
-                                                         error of the associations
+                                                         error of these pairs' associations, and of invented ones
 ===========  ==========================================  ==============================================================
 
-Other real rows are those kept aside; without any, a quarter of the fitted ones. (Rankings: training on the fitted
+Other real rows are those kept aside; without any, a quarter of the fitted ones. All sets of rows are of one size:
+fewer rows are further from any others by chance. (Rankings: training on the fitted
 rows.) Where the distance from the zero to them is no longer than its own interval, a part is undefined and left out: a
 fraction of that distance would be chance. No weight was chosen, and none was fitted to any method.
 """
@@ -211,11 +212,11 @@ def _measured(
 
 def _closeness(found: Marginals) -> list[_PartFigure]:
     scores = {score.key: score for score in found.scores}
-    formula, triples = "(1 − TVD) ÷ (1 − TVD of other real rows)", "k-marginal score ÷ that of other real rows"
+    formula = "(1 − TVD) ÷ (1 − TVD of other real rows)"
+    related = None if found.relations is None else found.relations.variation
     return [
         *_measured(scores.get("quantile_columns"), "columns", "columns", formula, _less, 0.0),
-        *_measured(scores.get("quantile_pairs"), "pairs", "pairs of columns", formula, _less, 0.0),
-        *_measured(scores.get("k_marginal"), "triples", "triples of columns", triples, _as_it_is, 0.0),
+        *_measured(related, "pairs", "related pairs of columns", formula, _less, 0.0),
     ]
 
 
@@ -247,12 +248,19 @@ def _counts(found: CountQueries) -> list[_PartFigure]:
 def _coherence(found: Marginals, rules: StateRules) -> list[_PartFigure]:
     broken = "(i − b) ÷ (i − b of other real rows), b = share of rows that break a rule, i = b of independent columns"
     off = (
-        "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over all pairs, Cramér’s V, i = a of "
-        "independent columns"
+        "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over related pairs, and pairs that become so "
+        "(Cramér’s V), i = a of independent columns"
     )
     return [
         *_measured(rules.score if rules.rules else None, "rules", "rules", broken, _less, None),
-        *_measured(found.association, "association", "associations", off, _less, None),
+        *_measured(
+            None if found.relations is None else found.relations.association,
+            "association",
+            "associations",
+            off,
+            _less,
+            None,
+        ),
     ]
 
 

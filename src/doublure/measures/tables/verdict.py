@@ -8,11 +8,13 @@ from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Subgroups
-from doublure.measures.tables.marginals import FurthestColumns
+from doublure.measures.tables.marginals import FurthestColumns, Marginals
 from doublure.measures.tables.overall import OverallScore
+from doublure.measures.tables.relations import RelatedPairs
 from doublure.measures.tables.rules import StateRules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, round_figure
+from doublure.measures.tables.unlisted import UnlistedValues
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
@@ -23,7 +25,8 @@ _CAN_BE_BEATEN = frozenset(
 _HARDLY = 0.01
 _SLIGHT = 0.005
 _NOWHERE = 0.02
-_MOST_NAMED = 3
+MOST_NAMED = 3
+"""Most columns, pairs or rules that a sentence names."""
 
 
 def verdict(
@@ -34,7 +37,8 @@ def verdict(
     special: SpecialValues,
     summaries: Sequence[NumberSummary],
     overall: OverallScore,
-    furthest: Sequence[FurthestColumns],
+    marginals: Marginals,
+    unlisted: Sequence[UnlistedValues],
     *,
     kept_aside: bool,
 ) -> Verdict:
@@ -48,11 +52,16 @@ def verdict(
         special: Zeros, negative numbers, top codes, repeated values.
         summaries: Summary statistics of each number, significant differences first.
         overall: The overall score.
-        furthest: The column, and the pair of columns, furthest from the real rows.
+        marginals: Names what is furthest from the real rows, and the relations that are lost.
+        unlisted: Columns of which real rows have values outside the synthesizer's list.
         kept_aside: Whether the fit has never seen the real test rows.
     """
     scores = {score.key: score for score in found}
-    headline, *lines = [_furthest(each, kept_aside=kept_aside) for each in furthest]
+    worst = [_furthest(each, kept_aside=kept_aside) for each in marginals.furthest]
+    said = say_lost(marginals.relations)
+    headline, *lines = [*said, *worst] if marginals.relations and marginals.relations.lost else [*worst, *said]
+    if unlisted:
+        lines.append(_say_unlisted(unlisted))
     if "overall" in scores:
         lines.append(_overall(scores, overall, kept_aside=kept_aside))
     if utility is not None:
@@ -64,6 +73,40 @@ def verdict(
         lines.append(_served_worst(groups))
     warnings = (*_warnings(found, utility, kept_aside), *_incoherent(rules), *_off(special), *_far(summaries))
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
+
+
+def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list[str]:
+    """Return how many relations of real rows are lost and the strongest of them, or that there is none to lose.
+
+    Args:
+        found: The relations.
+        what: Names the pairs.
+    """
+    if found is None:
+        return []
+    if not found.pairs:
+        return [f"No {what} clearly depend on one another in the real rows."]
+    lost = [pair for pair in found.pairs if pair.lost]
+    if not lost:
+        return []
+    named = [say_pair(pair.names, pair.real, pair.synthetic, pair.rank) for pair in lost[:MOST_NAMED]]
+    more = f"; and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+    looked = f"{len(found.pairs)} {'strongest ' if found.found > len(found.pairs) else ''}"
+    return [
+        f"{len(lost)} of the {looked}related {what} lose at least half of their association.",
+        f"Lost: {'; '.join(named)}{more}.",
+    ]
+
+
+def say_pair(names: tuple[str, str], real: float, synthetic: float, rank: tuple[float, float] | None = None) -> str:
+    """Return a pair of columns with its association in real and in synthetic rows."""
+    said = (
+        f"{' × '.join(map(printable, names))}, Cramér’s V {real:.2f} in real rows and {synthetic:.2f} in synthetic ones"
+    )
+    if rank is None:
+        return said
+    ranks = [f"{figure:z.2f}".replace("-", "−") for figure in rank]
+    return f"{said} (rank correlation {ranks[0]} and {ranks[1]})"
 
 
 def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
@@ -79,6 +122,20 @@ def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
 def name_others(kept_aside: bool) -> str:
     """Return the name of the real rows that the fitted ones are compared with."""
     return "real rows kept aside" if kept_aside else "a quarter of the fitted rows"
+
+
+def _say_unlisted(found: Sequence[UnlistedValues]) -> str:
+    """Return what the synthesizer's lists do not hold, the worst column first."""
+    named = [
+        f"{printable(each.column)}, {percent(each.share)} of the real rows ({each.values:,} "
+        f"{'value' if each.values == 1 else 'values'})"
+        for each in found[:MOST_NAMED]
+    ]
+    more = f"; and {len(found) - MOST_NAMED} more columns" if len(found) > MOST_NAMED else ""
+    return (
+        f"The synthesizer's list lacks values that real rows have, which counts as distance: {'; '.join(named)}{more}. "
+        "Declare a longer public list, or buy it for more ε."
+    )
 
 
 def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: bool) -> str:
@@ -205,7 +262,7 @@ def _incoherent(rules: StateRules) -> list[str]:
     value, real = rules.score.value or 0.0, rules.score.real or 0.0
     if value < max(_HARDLY, 2 * real):
         return []
-    named = [f"{printable(rule.sentence)} ({percent(rule.broken.value)})" for rule in rules.rules[:_MOST_NAMED]]
+    named = [f"{printable(rule.sentence)} ({percent(rule.broken.value)})" for rule in rules.rules[:MOST_NAMED]]
     return [
         f"{percent(value)} of the synthetic rows break a rule (found in the real rows, not declared; other real rows: "
         f"{percent(real)}): {'; '.join(named)}. If one holds in every such table, declare it under constraints."
@@ -219,9 +276,9 @@ def _off(special: SpecialValues) -> list[str]:
         return []
     named = [
         f"{printable(value.column)} {value.label}: {percent(value.share.value)} (real {percent(value.share.real)})"
-        for value in off[:_MOST_NAMED]
+        for value in off[:MOST_NAMED]
     ]
-    more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
+    more = f" and {len(off) - MOST_NAMED} more" if len(off) > MOST_NAMED else ""
     return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}.{_steps(off)}"]
 
 
@@ -230,7 +287,7 @@ def _steps(off: Sequence[SpecialValue]) -> str:
     lost = [value for value in off if value.what == "multiple" and value.value is not None]
     if not lost:
         return ""
-    named = [f"step: {value.value:.12g} of {printable(value.column)}" for value in lost[:_MOST_NAMED]]
+    named = [f"step: {value.value:.12g} of {printable(value.column)}" for value in lost[:MOST_NAMED]]
     return f" Declare {', '.join(named)}, if that is public: every cell becomes a multiple of its step."
 
 
@@ -244,9 +301,9 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
     named = [
         f"{printable(entry.column)}, {entry.what} {round_figure(entry.value, entry.kind)} "
         f"(real {round_figure(entry.real, entry.kind)})"
-        for entry in list(off.values())[:_MOST_NAMED]
+        for entry in list(off.values())[:MOST_NAMED]
     ]
-    more = f" and {len(off) - _MOST_NAMED} more columns" if len(off) > _MOST_NAMED else ""
+    more = f" and {len(off) - MOST_NAMED} more columns" if len(off) > MOST_NAMED else ""
     return [f"Do not rely on these totals and averages: {'; '.join(named)}{more}."]
 
 

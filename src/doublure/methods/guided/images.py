@@ -8,7 +8,6 @@ label, so that labels are as accurate as the labeller, and not only as the gener
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ from doublure.errors import SchemaError
 from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
+from doublure.methods.statistics.of_kind import counting
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.label_forecast import forecast_labels
 from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
 
@@ -44,7 +43,10 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if settings.labeller_share and not schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
-        return super().resolve_defaults(schema, settings).with_lot(schema)
+        found = super().resolve_defaults(schema, settings).with_lot(schema)
+        if schema.federated is not None or not settings.labeller_share:  # owners are not asked for classifiers' answers
+            return found.model_copy(update={"labels_compared": False})
+        return found
 
     @override
     def asks_owners(self, schema: Schema, settings: ImageGuidedSettings) -> bool:
@@ -81,7 +83,12 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if not settings.labeller_share:
             return found
         event = settings.labeller_event(noise_multiplier)
-        return (*found, Access(purpose="train the labeller", event=event, whole=True))
+        labeller = Access(purpose="train the labeller", event=event, whole=True)
+        if not settings.labels_compared:
+            return (*found, labeller)
+        compared = (("count images that one classifier recognises", 1, settings.compared_share),)
+        records = schema.unit.max_records
+        return (*found, labeller, *counting(compared, records=records, noise_multiplier=noise_multiplier))
 
     @override
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
@@ -113,6 +120,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         from doublure.methods.guided.refining import refine
         from doublure.methods.statistics.images.mean_embedding import fit_images
         from doublure.networks.shares import with_shares
+        from doublure.training.label_check import labels_pay
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import train_labeller
 
@@ -135,14 +143,12 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             before += settings.critic_steps
         if not settings.labeller_share:
             return with_shares(generator, sizes, fit.shares)
-        last = job.stage("labeller", after=before)
-        sums = NoisySums(last, job.accesses[-1:])
+        last, place = job.stage("labeller", after=before), 2 if settings.critic_share else 1
+        trains, compares = job.accesses[place], job.accesses[place + 1 :]
+        sums = NoisySums(last, [trains])
         made = _checked(settings, generator, train_labeller(last, settings, generator, settings.image_noise, sums))
-        if settings.forecast_checks:
-            noise = fit.noise * math.sqrt(settings.statistics_share)
-            counts = (fit.shares * job.units).tolist()
-            found = forecast_labels(counts, noise, gaussian=settings.model == "gaussian")
-            made.asked.fill_(found.pays)
+        for access in compares:
+            made.asked.fill_(labels_pay(job, access, made, settings.noise_width, settings.view_images))
         return with_shares(made, sizes, fit.shares)
 
 

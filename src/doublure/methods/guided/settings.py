@@ -29,6 +29,11 @@ def refuse_tiny_share(share: float | None) -> float | None:
     return share
 
 
+_COMPARED = 0.04
+"""Share of a labeller's budget that says whether it is asked. The difference of two counts then has √(2 / .02) = 10
+times the noise of the whole budget: at ε = 1 37 images, a point of 4,000. The labeller's noise grows by a fiftieth."""
+
+
 class GuidedSettings(StatisticsSettings):
     """Settings of a private critic beside the statistics.
 
@@ -129,17 +134,17 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
             photographs with precise label means.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
-        forecast_checks: Whether the labeller is asked only where the released counts forecast that it is right more
-            often than what it overrules (:mod:`doublure.training.label_forecast`); else it always is.
+        labels_compared: Whether a priced answer says if the labeller is asked (:mod:`doublure.training.label_check`),
+            for a share of the labeller's budget; else it always is.
     """
 
-    unsaid: ClassVar[dict[str, Any]] = {"forecast_checks": False}
+    unsaid: ClassVar[dict[str, Any]] = {"labels_compared": False}
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
     sampled_spread: float = Field(default=1.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
-    forecast_checks: bool = True
+    labels_compared: bool = True
 
     @model_validator(mode="after")
     def _a_critic_has_weights_to_refine(self) -> Self:
@@ -162,7 +167,22 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
     def noise_width(self) -> int:
         return self.image_noise * (self.tries if self.labeller_share else 1)
 
+    @property
+    def least_known(self) -> float:
+        """Images of a label to a unit of noise, below which a labeller learns more noise than images.
+
+        A labeller's vectors have length 1 in ``view_width`` directions. Noise of σ / √share in each is then as long as
+        the sum of a label's vectors could be, if all were equal.
+        """
+        return math.sqrt(self.view_width / self.labeller_share)
+
+    @property
+    def compared_share(self) -> float:
+        """The share of the budget that says whether the labeller is asked."""
+        return _COMPARED * self.labeller_share if self.labels_compared else 0.0
+
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return the event of all steps of the labeller, which together have the noise of its share."""
-        each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
+        share = self.labeller_share - self.compared_share
+        each = noise_multiplier * math.sqrt(self.labeller_steps / share)
         return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)

@@ -9,16 +9,17 @@ units with one of their rows, and with two consecutive ones (:mod:`doublure.meth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from doublure.access import Access, events
+from doublure.access import Access
 from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
-from doublure.methods.method import Method
+from doublure.methods.method import ErrorForecast, Method, Released
 from doublure.methods.statistics.images.method import ImageStatistics
-from doublure.methods.statistics.of_kind import StatisticsStrategy
+from doublure.methods.statistics.of_kind import StatisticsStrategy, overall_noise
 from doublure.methods.statistics.relational.method import RelationalStatistics
 from doublure.methods.statistics.series.method import TimeSeriesStatistics
 from doublure.methods.statistics.settings import (
@@ -30,7 +31,6 @@ from doublure.methods.statistics.settings import (
     VisitsStatisticsSettings,
 )
 from doublure.methods.statistics.tables.method import TableStatistics
-from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
 from doublure.training.owned import OwnerTasks
@@ -78,24 +78,25 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return resolved
 
     @override
+    def ready(self, schema: Schema, settings: StatisticsSettings) -> None:
+        self.of_kind[schema.kind].ready(settings)
+
+    @override
     def decide_noise(
         self, schema: Schema, settings: StatisticsSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> StatisticsSettings:
-        def noise_multiplier() -> float:
-            def together(noise: float) -> list[Event]:
-                return events((*learned, Access(purpose="all", event=GaussianEvent(noise_multiplier=noise))))
-
-            return calibrate(together, epsilon=epsilon, delta=delta, accountant="rdp")
-
-        decided: StatisticsSettings = self.of_kind[schema.kind].decide_noise(schema, settings, noise_multiplier)
+        noise = partial(overall_noise, learned, epsilon=epsilon, delta=delta)
+        decided: StatisticsSettings = self.of_kind[schema.kind].decide_noise(schema, settings, noise)
         return decided
 
     @override
     def forecast(
         self, planned: Guarantee, settings: StatisticsSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        del planned, touches
-        return self.of_kind[schema.kind].explained(schema, settings)
+        del planned
+        own = self.of_kind[schema.kind]
+        limits = own.noise_limits(schema, settings, touches, tuple)
+        return (*own.explained(schema, settings, touches), *(f"Limit: {limit}" for limit in limits))
 
     @override
     def shown_together(
@@ -122,6 +123,18 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     @override
     def limits(self, schema: Schema, settings: StatisticsSettings) -> tuple[str, ...]:
         return self.of_kind[schema.kind].limits(schema, settings)
+
+    @override
+    def expected_errors(
+        self, schema: Schema, settings: StatisticsSettings, touches: tuple[Access, ...]
+    ) -> ErrorForecast | None:
+        return self.of_kind[schema.kind].expected_errors(schema, settings, touches)
+
+    @override
+    def noise_limits(
+        self, schema: Schema, settings: StatisticsSettings, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        return self.of_kind[schema.kind].noise_limits(schema, settings, touches, released)
 
     @override
     def asks_owners(self, schema: Schema, settings: StatisticsSettings) -> bool:

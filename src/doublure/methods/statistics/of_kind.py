@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from doublure.access import Access
+from doublure.access import Access, events
+from doublure.methods.method import ErrorForecast, Released
 from doublure.methods.statistics.settings import StatisticsSettings
-from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
 from doublure.training.owned import OwnerTasks
@@ -45,6 +46,10 @@ class StatisticsStrategy(ABC, Generic[S]):
         """Return the computations of an owner beside counts."""
         return OwnerTasks()
 
+    def ready(self, settings: S) -> None:
+        """Check that everything a fit needs beside the private data is there, before anything is charged."""
+        return
+
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts."""
@@ -60,9 +65,21 @@ class StatisticsStrategy(ABC, Generic[S]):
         del schema, noise_multiplier
         return settings
 
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         """Return further lines for the explanation of a plan."""
-        del schema, settings
+        del schema, settings, touches
+        return ()
+
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast | None:
+        """Return the forecast of errors; see :class:`doublure.methods.method.Method`."""
+        del schema, settings, touches
+        return None
+
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        """Return limits of every sample that follow from noise; see :class:`doublure.methods.method.Method`."""
+        del schema, settings, touches, released
         return ()
 
     def shown_together(
@@ -127,6 +144,21 @@ def counting(
         for purpose, tables, share in releases
         if tables
     )
+
+
+def overall_noise(learned: tuple[Access, ...], *, epsilon: float, delta: float) -> float:
+    """Return σ of all releases together, beside the accesses that buy facts; by a quick bound.
+
+    Args:
+        learned: The accesses that buy facts.
+        epsilon: The total ε.
+        delta: The total δ.
+    """
+
+    def together(noise: float) -> list[Event]:
+        return events((*learned, Access(purpose="all", event=GaussianEvent(noise_multiplier=noise))))
+
+    return calibrate(together, epsilon=epsilon, delta=delta, accountant="rdp")
 
 
 def counted_events(job: Job) -> list[DiscreteGaussianEvent]:

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
 from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
+from doublure.public.rows import PublicRowsPart
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
 
@@ -53,8 +54,8 @@ class StatisticsSettings(MethodSettings):
         return 1
 
 
-class TableStatisticsSettings(StatisticsSettings):
-    """The settings of ``statistics`` on tables.
+class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
+    """The settings of ``statistics`` on tables; those of public rows beside.
 
     Attributes:
         within: The column within whose values all others are counted, and that is drawn last; None: the target, or else
@@ -63,6 +64,10 @@ class TableStatisticsSettings(StatisticsSettings):
             are many relative to the noise of a pair.
         focus: Public columns and pairs (``"age & income"``) that matter most. They are counted more often, at the cost
             of others, and a pair is counted at any score.
+        target_share: Share of the budget for a count of the target's values alone. None: 0.05, or 0.2 if the target is
+            in focus; 0 if its shares are declared or bought.
+        pairs: ``"within"``: all pairs are counted, within the values of the column that is drawn last, if cells are few
+            enough. ``"beside"``: chosen pairs are, and each column within it. None: what a forecast prefers.
         scored: Number of pairs whose dependence is scored; None: all; in a wide table, as many pairs of near columns as
             noise allows.
         paired: Most pairs to count; None: up to eight a column, fewer if they would be noise.
@@ -79,11 +84,15 @@ class TableStatisticsSettings(StatisticsSettings):
     """
 
     data: ClassVar[str] = "table"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "structure": "tree"}
+    unsaid: ClassVar[dict[str, Any]] = {
+        **PublicRowsPart.unsaid, "round_values": False, "structure": "tree", "target_share": 0.0, "pairs": None,
+    }  # fmt: skip
 
     within: str | None = None
     focus: tuple[str, ...] = ()
+    target_share: float | None = Field(default=None, ge=0, le=0.9)
     groups: int | None = Field(default=None, ge=2, le=200)
+    pairs: Literal["within", "beside"] | None = None
     scored: int | None = Field(default=None, ge=1)
     paired: int | None = Field(default=None, ge=1)
     seen: float | None = Field(default=None, gt=0)
@@ -124,10 +133,15 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     """
 
     data: ClassVar[str] = "relational"
-    unsaid: ClassVar[dict[str, Any]] = {"round_values": False, "anywhere": False, "any_share": 0.2, "structure": "tree"}
+    unsaid: ClassVar[dict[str, Any]] = {
+        **TableStatisticsSettings.unsaid, "anywhere": False, "any_share": 0.2, "target_share": None,
+    }  # fmt: skip
 
+    public: Literal[""] = ""
     within: Literal[""] = ""
     focus: tuple[()] = ()
+    target_share: None = None
+    pairs: None = None
     structure: Literal["tree"] = "tree"
     groups: int = Field(default=16, ge=2, le=200)
     root_share: _Share = 0.25
@@ -164,7 +178,7 @@ class ImageStatisticsSettings(StatisticsSettings):
             as long.
         fine_detail: Share of the features on the pixels themselves, for the place of each line; it hardly takes time.
         fit_steps: Steps of the generator.
-        batch: Generated images in a step.
+        batch: GeneratedCandidates images in a step.
         generator_lr: Learning rate at the start (Adam); it falls along a cosine.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
         latent: Numbers of noise for an image, beside six for the warp; a Gaussian has one for each of its cosine

@@ -190,6 +190,34 @@ class Lattices:
         lattices.refuse_unnested(self.steps)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneRight:
+    """The one of two answers that alone is a record's class: the first, the second, or neither alone.
+
+    A compact record has the two answers, as numbers of classes, and then its class as a one-hot block.
+
+    Attributes:
+        kinds: Number of classes.
+    """
+
+    kinds: int
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return 3
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        first, second = (records[:, :2] == records[:, 2:].argmax(axis=1)[:, None]).T
+        return np.where(first & ~second, 0, np.where(second & ~first, 1, 2))
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse records of another number of parts."""
+        if parts != 2 + self.kinds or self.kinds < 1:
+            raise SettingError("have other parts", field="records", remedy="give two answers and one class")
+
+
 Table: TypeAlias = tuple[AnyAxis, ...]
 
 

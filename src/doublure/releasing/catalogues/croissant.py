@@ -8,7 +8,7 @@ from typing import Any
 
 from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, stem
 from doublure.releasing.media_types import MEDIA
-from doublure.releasing.reading import DescribedTable
+from doublure.releasing.reading import DescribedTable, key_names
 from doublure.support import files
 
 _CONTEXT: dict[str, Any] = {
@@ -128,7 +128,8 @@ def _records(
     own, fields = entry.keys(table.name), _fields(entry, table, tables)
     found: dict[str, Any] = {"@type": "cr:RecordSet", "@id": tables[table.name], "name": table.name}
     if own.get("key"):
-        found["key"] = {"@id": fields[own["key"]]}
+        key = [{"@id": fields[name]} for name in key_names(own["key"])]
+        found["key"] = key[0] if len(key) == 1 else key
     described = []
     for column in entry.columns(table):
         told = entry.told(table, column)
@@ -140,9 +141,13 @@ def _records(
             "dataType": "sc:Text" if forms & told.keys() else _TYPES.get(column.model.table_type, "sc:Text"),
             "source": {"fileObject": {"@id": paths[path]}, "extract": {"column": column.written}},
         }
-        if column.name == own.get("foreign_key"):
+        if column.name in (foreign := key_names(own.get("foreign_key", ()))):
             parent = entry.tables[own["parent"]]
-            field["references"] = {"field": {"@id": _fields(entry, parent, tables)[entry.keys(parent.name)["key"]]}}
+            held = key_names(entry.keys(parent.name)["key"])[foreign.index(column.name)]
+            field["references"] = {"field": {"@id": _fields(entry, parent, tables)[held]}}
+        if (public := own.get("references", {}).get(column.name)) is not None:
+            named = _fields(entry, entry.tables[public], tables)[entry.keys(public)["key"]]
+            field["references"] = {"field": {"@id": named}}
         described.append({key: value for key, value in field.items() if value is not None})
     return found | {"field": described}
 

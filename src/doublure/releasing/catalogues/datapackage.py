@@ -9,7 +9,7 @@ from typing import Any
 from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, is_noisy, stem
 from doublure.releasing.cells import DescribedColumn
 from doublure.releasing.media_types import MEDIA, ROWS
-from doublure.releasing.reading import DescribedTable
+from doublure.releasing.reading import DescribedTable, key_names
 from doublure.releasing.tables import table_columns, table_path
 from doublure.schema.columns import DateColumn
 from doublure.support import files
@@ -97,12 +97,19 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     written = {column.name: column.written for column in columns}
     keys = entry.keys(table.name)
     if keys.get("key"):
-        found["primaryKey"] = [written[keys["key"]]]
+        found["primaryKey"] = [written[name] for name in key_names(keys["key"])]
     if keys.get("foreign_key"):
         parent = keys["parent"]
-        (key,) = (column.written for column in entry.tables[parent].columns if column.name == entry.keys(parent)["key"])
-        reference = {"resource": names[f"{parent}.{form}"], "fields": [key]}
-        found["foreignKeys"] = [{"fields": [written[keys["foreign_key"]]], "reference": reference}]
+        above = {column.name: column.written for column in entry.tables[parent].columns}
+        held = [above[name] for name in key_names(entry.keys(parent)["key"])]
+        naming = [written[name] for name in key_names(keys["foreign_key"])]
+        found["foreignKeys"] = [
+            {"fields": naming, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
+        ]
+    for own, public in keys.get("references", {}).items():
+        (key,) = (each.written for each in entry.tables[public].columns if each.name == entry.keys(public)["key"])
+        reference = {"resource": names[f"{public}.{form}"], "fields": [key]}
+        found.setdefault("foreignKeys", []).append({"fields": [written[own]], "reference": reference})
     return found
 
 

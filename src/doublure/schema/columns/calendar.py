@@ -113,6 +113,8 @@ class CalendarColumn(BoundedColumn):
             return cells.to_numpy()
         if isinstance(cells.dtype, pd.DatetimeTZDtype):
             cells = cells.dt.tz_convert(self.zone).dt.tz_localize(None)
+        if cells.dtype == object:  # NumPy reads no NaT among Python's objects
+            cells = pd.to_datetime(cells)
         moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
 

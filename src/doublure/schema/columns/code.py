@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.schema.allowed import Allowed
+from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.code_tree import CodeDomain, CodeList, numbered
 from doublure.schema.columns.column import MissingState
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.columns.listed import ListedColumn
-from doublure.schema.columns.sql_words import NotInSql, SqlCell, SqlReading, SqlWords
+from doublure.schema.columns.sql_words import Expr, NotInSql, SqlCell, SqlReading, SqlWords
 from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Positive, Value, label
 
@@ -41,8 +43,10 @@ class CodeColumn(ListedColumn):
     parents: Annotated[Mapping[StrictStr, StrictStr], Field(min_length=1), BeforeValidator(_texts)] | None = Field(
         default=None, description="the group above each code and group, or a CSV file code,parent of them"
     )
-    unlisted: Literal["chapter"] | None = Field(
-        default=None, description="chapter: a code outside the list counts as the smallest group that it shares with it"
+    unlisted: Literal["chapter", "name"] | None = Field(
+        default=None,
+        description="a code outside the list counts as the smallest group that it shares with it, and comes out as a "
+        "listed code of that group (chapter), or under the group's name (name)",
     )
 
     @property
@@ -84,11 +88,28 @@ class CodeColumn(ListedColumn):
         return stand_in
 
     @override
+    def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
+        """Return the place of the smallest group, which a text of a longer code begins with, or has above it."""
+        if self.unlisted is None:
+            return None
+        codes, stand_in = self._codes, self.stand_ins()
+        if self.parents is not None:
+            found = {text: group for text in self.parents if text not in codes.places and (group := stand_in(text))}
+            return words.look_up(said, {text: codes.places[group] for text, group in found.items()})
+        begun = []
+        for level in reversed(range(codes.tree.depth)):
+            groups = {above[level] for above in codes.above}
+            groups = {each for each in groups if each in codes.places and codes.tree.ends_at(each, level)}
+            for length, own in groupby(sorted(groups, key=lambda each: (len(each), each)), key=len):
+                places = {group: codes.places[group] for group in own}
+                begun.append(words.look_up(words.piece(said, 1, length), places))
+        return sql.call("COALESCE", *begun) if begun else None
+
+    @override
     def in_sql(self, cell: SqlCell, words: SqlWords) -> SqlReading:
-        if self.unlisted is not None:
-            raise NotInSql(
-                f"counts codes that are not listed by {self.unlisted}, which is not said in SQL; fit an export"
-            )
+        texts = isinstance(self.values, tuple) and any(isinstance(value, str) for value in self.values)
+        if self.unlisted is not None and not (texts and cell.kind == "text"):
+            raise NotInSql("counts unlisted codes by the begin of texts, and is of numbers; make a view that casts it")
         return super().in_sql(cell, words)
 
     @override
@@ -100,7 +121,17 @@ class CodeColumn(ListedColumn):
     def integer_domain(self) -> IntegerDomain:
         base = super().integer_domain()
         groups = tuple(map(numbered, zip(*self._codes.above, strict=True))) or ((0,),)
-        return CodeDomain(first=base.first, last=base.last, nullable=base.nullable, groups=groups)
+        return CodeDomain(
+            first=base.first, last=base.last, nullable=base.nullable, groups=groups, proxies=self._proxies
+        )
+
+    @property
+    def _proxies(self) -> tuple[int, ...]:
+        """Places of groups that are no value of the list, and are drawn as one of their codes."""
+        if self.unlisted != "chapter" or not isinstance(self.values, tuple):
+            return ()
+        end = len(self.domain) - (self.other is not None and label(self.other) not in map(label, self.values))
+        return tuple(range(len(self.values), end))
 
     @override
     def one_of(self, cells: Sequence[object]) -> Allowed:

@@ -61,6 +61,10 @@ class CodeTree:
         """The schema's names of the levels, the coarsest first: lengths of prefixes, or 1, 2 and so on."""
         return self.lengths or tuple(range(1, self.depth + 1))
 
+    def ends_at(self, group: str, level: int) -> bool:
+        """Return whether every longer text that begins with a group's name is in that group, by prefixes."""
+        return sum(char.isalnum() for char in group) == self.lengths[level]
+
     def above(self, code: str) -> tuple[str, ...]:
         """Return the group of a code at each level, the coarsest first; below its last one the code itself."""
         if self.lengths:
@@ -147,9 +151,15 @@ class CodeDomain(IntegerDomain):
 
     Attributes:
         groups: Of each level the group of each place, the coarsest level first.
+        proxies: Places of groups' names, which stand for codes outside the list and are drawn as listed ones.
     """
 
     groups: tuple[tuple[int, ...], ...]
+    proxies: tuple[int, ...] = ()
+
+    @override
+    def undrawn(self) -> tuple[int, ...]:
+        return self.proxies
 
     @override
     def levels(self) -> Ints:

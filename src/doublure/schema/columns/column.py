@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.made_rows import MadeRows
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
-    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -250,6 +250,14 @@ class Column(Frozen):
         """Return what gives the value that a text outside the list counts as, by itself; None where there is none."""
         return lambda _: self.fallback
 
+    def opened(self, texts: Sequence[str]) -> Column | None:
+        """Return a column whose list holds further values; None where cells need no list."""
+        return None
+
+    def stand_in_sql(self, said: Expr, words: SqlWords) -> Expr | None:
+        """Return the place that a text outside the list counts as by its group; None where none does."""
+        return None
+
     @property
     def level_numbers(self) -> tuple[int, ...]:
         """The public levels above its values, the coarsest first."""
@@ -416,6 +424,10 @@ class Column(Frozen):
             misfit: What becomes of a cell that does not fit.
         """
         return reading
+
+    def snapped_in_sql(self, number: Expr, words: SqlWords) -> Expr:
+        """Return the nearest number that a cell can have, by the same steps as :meth:`snap`; NULL for NULL."""
+        return number
 
     def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return ``(N,)`` canonical or sampled cells in canonical form.

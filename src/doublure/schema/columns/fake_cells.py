@@ -59,13 +59,18 @@ _TURNS = {"sex": 1, "first": 2, "last": 3, "form": 4, "number": 5, "place": 6, "
 
 @dataclass(frozen=True, kw_only=True)
 class FakeFacts:
-    """The public facts of made-up cells, as :class:`~doublure.schema.columns.fake.FakeColumn` has them."""
+    """The public facts of made-up cells, as :class:`~doublure.schema.columns.fake.FakeColumn` has them.
+
+    ``female`` says of each synthetic person whether she is, missing where that is unknown.
+    """
 
     subject: str
     locale: str
     pattern: str | None
     who: str
     per: str
+    form: str | None = None
+    female: Any = None
 
 
 def refuse_unready(locale: str, name: str) -> None:
@@ -135,6 +140,8 @@ def _family_first(locale: str) -> tuple[bool, str]:
 
 def _name(column: FakeFacts, marks: Marks, part: str) -> Texts:
     female = _turned(marks, "sex") % np.uint64(2) == 0
+    if column.female is not None:
+        female = column.female.where(column.female.notna(), female).to_numpy(dtype=np.bool_)
     own = _turned(marks, part)
     of_women = chosen(_drawn(column.locale, f"{part}_name_female"), own)
     return np.where(female, of_women, chosen(_drawn(column.locale, f"{part}_name_male"), own))
@@ -145,6 +152,8 @@ def _name(column: FakeFacts, marks: Marks, part: str) -> Texts:
 
 def _full_names(column: FakeFacts, marks: Marks, numbers: Ints) -> Texts:
     first, last = _name(column, marks, "first"), _name(column, marks, "last")
+    if column.form is not None:
+        return _array(column.form.format(first=one, last=other) for one, other in zip(first, last, strict=True))
     family_first, between = _family_first(column.locale)
     names: Texts = last + between + first if family_first else first + between + last
     return names

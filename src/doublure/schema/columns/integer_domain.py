@@ -116,6 +116,10 @@ class IntegerDomain:
 
         return np.zeros((0, self.last - self.first + 1), dtype=np.int64)
 
+    def undrawn(self) -> tuple[int, ...]:
+        """Return values that are read, and drawn as another of their smallest group."""
+        return ()
+
     def nested_levels(self) -> Ints:
         """Return the groups ``(L, n)`` of all values, checked.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictFloat, model_validator
@@ -190,6 +190,11 @@ class ListedColumn(ChoiceColumn):
     @override
     def fallback(self) -> str | None:
         return self.other
+
+    @override
+    def opened(self, texts: Sequence[str]) -> Column | None:
+        known = self.values if isinstance(self.values, tuple) else ()
+        return self.model_copy(update={"values": (*known, *texts)})
 
     @property
     @override

@@ -36,6 +36,8 @@ def listed_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
         place = words.look_up(said, known)
         if _of_numbers(column):
             place = sql.call("COALESCE", place, words.look_up(words.number_in(said), _numbers(known)))
+        if (group := column.stand_in_sql(said, words)) is not None:
+            place = sql.call("COALESCE", place, group)
     else:
         number = words.number(cell)
         missing = sql.among(number, [sql.real(float(token)) for token in gone if _is_label(token)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
-    from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -104,6 +104,12 @@ class BoundedColumn(Column):
         if self.unit:
             inside = lower + np.rint((inside - lower) / self.unit) * self.unit
         return self.rounded(inside) + 0.0
+
+    @override
+    def snapped_in_sql(self, number: Expr, words: SqlWords) -> Expr:
+        from doublure.schema.columns.number_sql import snapped_number
+
+        return snapped_number(self, number, words)
 
     @property
     def integer_unit(self) -> float:

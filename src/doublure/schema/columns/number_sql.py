@@ -92,3 +92,17 @@ def fitted_number(column: Column, reading: SqlReading, misfit: Misfit) -> SqlRea
 def clipped(number: Expr, lower: float, upper: float) -> Expr:
     """Return a number between two ends."""
     return sql.call("LEAST", sql.call("GREATEST", number, sql.real(lower)), sql.real(upper))
+
+
+def snapped_number(column: Column, number: Expr, words: SqlWords) -> Expr:
+    """Return the nearest number that a cell can have, by the same steps as :meth:`Column.snap`; NULL for NULL."""
+    if column.grid is None:
+        return number
+    lower, upper = column.grid
+    found, unit = clipped(number, lower, upper), column.unit
+    if unit:
+        found = sql.real(lower) + words.nearest((found - sql.real(lower)) / sql.real(unit)) * sql.real(unit)
+    if column.decimals is not None:
+        scale = 10.0 ** abs(column.decimals)
+        found = words.nearest(found * sql.real(scale)) / sql.real(scale)
+    return sql.case((sql.is_null(number), sql.nothing()), otherwise=found)

@@ -17,7 +17,7 @@ text that is no number, day or time        is a misfit, as in a file
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
@@ -73,6 +73,18 @@ class SqlReading(NamedTuple):
     misfit: Expr
     state: Expr | None = None
     label: Expr | None = None
+
+
+class RuleCell(NamedTuple):
+    """A cell that a rule looks at.
+
+    Attributes:
+        number: The nearest number that a cell can have; NULL for a missing one.
+        state: The kind of missing cells that it is one of, where there are several.
+    """
+
+    number: Expr
+    state: Expr | None = None
 
 
 class SqlLookup(NamedTuple):
@@ -274,6 +286,20 @@ class SqlWords:
         ]
         return case(*cases) if cases else nothing()
 
+    def sought(self, code: Expr, cuts: Sequence[int], cells: Sequence[int]) -> Expr | None:
+        """Return the cell of a whole number between cuts by a search of the engine's own; None where it has none.
+
+        Args:
+            code: The whole number.
+            cuts: In ascending order; each begins a cell.
+            cells: That below the first cut, and that from each on.
+        """
+        return None
+
+    def nearest(self, value: Expr) -> Expr:
+        """Return the nearest whole number in float64, of two the even one, by a function of the engine's own."""
+        return call("ROUND_EVEN", value, whole(0))
+
     def stripped(self, value: Expr) -> Expr:
         """Return a raw value as text without blanks around; with no collation by which two texts could be equal."""
         from sqlglot import exp
@@ -375,6 +401,19 @@ class PostgresWords(SqlWords):
     dialect: ClassVar[str] = "postgres"
 
     @override
+    def sought(self, code: Expr, cuts: Sequence[int], cells: Sequence[int]) -> Expr | None:
+        from sqlglot import exp
+
+        place = call("WIDTH_BUCKET", cast(code, "bigint"), _array(cuts))
+        if [*cells] == [*range(len(cells))]:
+            return place
+        return exp.Bracket(this=exp.Paren(this=_array(cells)), expressions=[place + whole(1)], offset=1)
+
+    @override
+    def nearest(self, value: Expr) -> Expr:
+        return call("ROUND", cast(value, "double"))
+
+    @override
     def number(self, cell: SqlCell) -> Expr:
         if cell.kind != "decimal":
             return super().number(cell)
@@ -422,6 +461,10 @@ class BigQueryWords(SqlWords):
 
     dialect: ClassVar[str] = "bigquery"
     bytewise: ClassVar[str | None] = None
+
+    @override
+    def nearest(self, value: Expr) -> Expr:
+        return rounded(value)
 
     @override
     def part(self, said: Expr, pattern: str) -> Expr:
@@ -524,6 +567,11 @@ class SparkWords(BigQueryWords):
     @override
     def hashed(self, said: Expr) -> Expr:
         return call("MD5", said)
+
+
+def _array(numbers: Sequence[int]) -> Expr:
+    """Return PostgreSQL's array of whole numbers."""
+    return cast(text("{" + ",".join(map(str, numbers)) + "}"), "array<bigint>")
 
 
 _CLOCK = ("HOUR", "MINUTE", "SECOND")

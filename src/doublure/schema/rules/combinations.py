@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 from typing_extensions import override
 
 from doublure.errors import printable
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import (
@@ -26,6 +27,9 @@ from doublure.schema.rules.rule import (
     make_reader,
     refuse_file,
 )
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.sql_words import Expr, RuleCell
 
 
 class Tuples(Frozen):
@@ -82,6 +86,17 @@ class ListedTuples(NumericRule):
     def broken(self, numbers: Mapping[str, Any]) -> Any:
         cells = [numbers[name] for name in self.names]
         return _key(cells) not in self._lines if isinstance(cells[0], float) else self._found(numbers) < 0
+
+    @override
+    def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
+        from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import is_among
+
+        kinds = []
+        for row in self._known.tolist():
+            listed = (Allowed(missing=True) if math.isnan(value) else Allowed(values=(value,)) for value in row)
+            kinds.append(sql.both(*(is_among(own, cells[name]) for name, own in zip(self.names, listed, strict=True))))
+        return sql.no(sql.either(*kinds))
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -9,16 +9,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, StrictStr
 from typing_extensions import override
 
 from doublure.errors import printable
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import MOST_VALUES, Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import DerivedColumn, Floats, Likeness, Rule, Text, make_reader, refuse_file
 from doublure.schema.scalars import Positive
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
 
 
 class CodeGroup(Frozen):
@@ -87,6 +91,15 @@ class Determines(Rule):
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         source, name = self.names
+        yield DerivedColumn(name, (source,), self._listed(columns))
+
+    def _listed(self, columns: Mapping[str, Column]) -> _ListedCells:
+        """Return the cells of the second column.
+
+        Raises:
+            ValueError: The map has cells that a column does not have, or lacks one; ``message; remedy``.
+        """
+        source, name = self.names
         first, second, pair = columns[source], columns[name], f"the map of {self._pair}"
         read_key, read = (make_reader(columns[each], f"{pair} at {printable(each)}") for each in self.names)
         group = self.determines[0]
@@ -101,7 +114,26 @@ class Determines(Rule):
             raise ValueError(f"{pair} lacks {count - len(pairs)} of the first's {count} values; give each a line")
         if first.may_be_missing and math.isnan(hole) and not second.may_be_missing:
             raise ValueError(f"{pair} does not say what goes with an empty cell; give a line that begins empty")
-        yield DerivedColumn(name, (source,), _ListedCells(pairs, hole))
+        return _ListedCells(pairs, hole)
+
+    @override
+    def broken_in_sql(
+        self, columns: Mapping[str, Column], cells: Mapping[str, RuleCell], words: SqlWords
+    ) -> Iterator[Expr]:
+        from doublure.schema.columns import sql_words as sql
+
+        source, own = (cells[name].number for name in self.names)
+        listed = self._listed(columns)
+        wanted: dict[float | None, list[float]] = {}
+        for key, cell in listed.pairs.items():
+            wanted.setdefault(None if math.isnan(cell) else cell, []).append(key)
+        hole = None if math.isnan(listed.hole) else listed.hole
+        right = [sql.both(sql.is_null(source), _is(hole, own))]
+        right += [
+            sql.both(sql.no(sql.is_null(source)), sql.among(source, map(sql.real, keys)), _is(cell, own))
+            for cell, keys in wanted.items()
+        ]
+        yield sql.no(sql.case((sql.either(*right), sql.no(sql.never())), otherwise=sql.never()))
 
     @classmethod
     @override
@@ -118,6 +150,16 @@ class Determines(Rule):
             if found.setdefault(first, second) != second:
                 raise ValueError("gives one value two")
         return found
+
+
+def _is(cell: float | None, number: Expr) -> Expr:
+    """Return the condition that a number is a cell, None for an empty one."""
+    from doublure.schema.columns import sql_words as sql
+    from doublure.schema.rules.rule_sql import is_among
+
+    if cell is None:
+        return sql.is_null(number)
+    return is_among(Allowed(values=(cell,), slack=1e-9 * max(1.0, abs(cell))), sql.RuleCell(number))
 
 
 @dataclass(frozen=True)

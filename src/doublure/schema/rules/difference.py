@@ -53,6 +53,11 @@ class ColumnDifference(ComputedRule):
     def operands(self) -> tuple[str, ...]:
         return self.difference.start, self.difference.end
 
+    @override
+    def ordered_ends(self, columns: Mapping[str, Column]) -> tuple[str, str] | None:
+        ends = columns[self.of].ends
+        return None if ends is None or ends[0] < 0 else (self.difference.start, self.difference.end)
+
     @property
     @override
     def moved(self) -> str | None:

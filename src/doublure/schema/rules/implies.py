@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, StrictStr
 from typing_extensions import override
@@ -17,6 +17,9 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import CellSource, Floats, Follow, Mask, NumericRule, Rule
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.sql_words import Expr, RuleCell
 
 
 class Implication(Frozen):
@@ -88,6 +91,16 @@ class ImpliedCells(NumericRule):
     @override
     def broken(self, numbers: Mapping[str, Any]) -> Any:
         return _all_of(self.when, numbers) > _all_of(self.then, numbers)  # true, and false
+
+    @override
+    def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
+        from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import is_among
+
+        fires, follows = (
+            sql.both(*(is_among(own, cells[name]) for name, own in side.items())) for side in (self.when, self.then)
+        )
+        return sql.both(fires, sql.no(follows))
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -25,6 +25,8 @@ from doublure.support.views import in_words
 if TYPE_CHECKING:
     import numpy as np
 
+    from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
+
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -108,6 +110,16 @@ class NumericRule(ABC):
     def broken(self, numbers: Mapping[str, Any]) -> Any:
         """Return ``(N,)`` which rows break it, each read by itself; of one row of floats, whether it does."""
 
+    def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
+        """Return the condition that a record breaks it.
+
+        Raises:
+            NotInSql: It is not said in SQL.
+        """
+        from doublure.schema.columns.sql_words import NotInSql
+
+        raise NotInSql("is not checked in a database; leave it out, make a view that keeps it, or fit an export")
+
     @abstractmethod
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
         """Change the cells of rows that break it, by replacing whole arrays.
@@ -162,6 +174,10 @@ class Rule(Frozen):
     def derives(self) -> tuple[str, ...]:
         """The columns that follow from :attr:`sources`, and are not modelled."""
         return self.names[1:] if self.deriving else ()
+
+    def ordered_ends(self, columns: Mapping[str, Column]) -> tuple[str, str] | None:
+        """Return two columns whose order, low and high, follows from public bounds; None where none does."""
+        return None
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -238,6 +254,16 @@ class Rule(Frozen):
             ValueError: It has cells that a column does not have; ``message; remedy``.
         """
         yield from ()
+
+    def broken_in_sql(
+        self, columns: Mapping[str, Column], cells: Mapping[str, RuleCell], words: SqlWords
+    ) -> Iterator[Expr]:
+        """Yield conditions on one of which a record breaks it, every fact of its columns known.
+
+        Raises:
+            NotInSql: It is not said in SQL.
+        """
+        yield from (rule.broken_in_sql(cells) for rule in self.in_numbers(columns, [self]))
 
     def distances(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, float, float]]:
         """Yield ``(from, to, least, most)``: columns of one calendar, and how far apart their numbers may lie."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import StrictStr
 from typing_extensions import override
@@ -16,6 +16,9 @@ from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.sql_words import Expr, RuleCell
 
 
 class Addition(Frozen):
@@ -85,6 +88,16 @@ class ColumnSum(NumericRule):
         total, *parts = (numbers[name] for name in self.names)
         off, slack = abs(total - reduce(add, parts)), self.slack
         return (off > slack) & (off > slack * abs(total)) if self.relative else off > slack
+
+    @override
+    def broken_in_sql(self, cells: Mapping[str, RuleCell]) -> Expr:
+        from doublure.schema.columns import sql_words as sql
+
+        total, *parts = (cells[name].number for name in self.names)
+        off, slack = sql.call("ABS", total - reduce(add, parts)), sql.real(self.slack)
+        far = [off > slack]
+        far += [off.copy() > slack.copy() * sql.call("ABS", total)] if self.relative else []
+        return sql.case((sql.both(*far), sql.no(sql.never())), otherwise=sql.never())  # NULL: a cell is missing
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -79,7 +79,7 @@ class ImageStatistics(StatisticsStrategy[S]):
         return self.resolve_defaults(schema, choose_defaults(schema, settings, noise_multiplier()))
 
     @override
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         images, said = ImageSchema.of(schema).images, []
         if images.pictures is None:
             said.append(

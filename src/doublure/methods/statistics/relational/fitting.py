@@ -20,14 +20,12 @@ from doublure.methods.statistics.relational.stages import (
     AS_BEFORE,
     Stage,
     above_form,
-    count_name,
     gap_name,
     left_name,
     list_stages,
     order_gap,
     place_name,
     root_gap,
-    row_count,
     rows_left,
     same_name,
     stage_purpose,
@@ -40,6 +38,7 @@ from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Tree
 from doublure.private.executed import steps_of
 from doublure.schema.columns import Column
+from doublure.schema.related_table import rows_name
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 from doublure.support.progress import TitledProgress
@@ -96,7 +95,10 @@ def _staged(
 ) -> Job:
     """Return the job of a stage's table."""
     values, records = StageValues(encoder, stage), job.records
-    part, least = (stage.child, _FEWEST[stage.following]) if stage.child >= 0 else (0, 0.0)
+    part, least = 0, 0.0
+    if stage.child >= 0:
+        child = encoder.layout.children[stage.child]
+        part, least = child.head.start + child.many, _FEWEST[stage.following]
     return replace(
         job,
         encoder=values,
@@ -138,18 +140,17 @@ class StageValues(TableValues):
 
     def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
         layout, related = encoder.layout, encoder.related
-        root = related.root
-        counts = TableValues(_facts({count_name(name): row_count(related, name) for name in related.children}))
-        sources: list[tuple[TableValues, int, str]] = [(counts, place, "{}") for place in range(len(layout.children))]
-        sources += [(encoder.tables[root], place, f"{root}.{{}}") for place in range(layout.root)]
-        parts = list(range(len(layout.children) + layout.root))
+        above = related.root if stage.child < 0 else related.tables[layout.children[stage.child].name].parent or ""
+        sources = _head(encoder, above)
+        parts = list(range(layout.head))
         if stage.child >= 0:
             child = layout.children[stage.child]
+            parts = list(range(child.head.start, child.head.stop))
             own = encoder.tables[child.name]
             row = [(own, place, f"{child.name}.{{}}") for place in range(child.parts)]
             for place, name, facts in _above(related, child, own):
                 if place != child.order or not stage.following:
-                    named = above_form(f"{child.name}.{{}}", root)
+                    named = above_form(f"{child.name}.{{}}", above)
                     row[place] = (TableValues(_facts({name: facts})), 0, named)
             if not stage.following:
                 if stage.turn == "any":
@@ -176,7 +177,7 @@ class StageValues(TableValues):
                 parts += range(child.next.start, child.next.stop)
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
-        self.schema = counts.schema  # in which a unit has one row
+        self.schema = sources[0][0].schema  # in which a unit has one row
         self.columns = [form.format(each.columns[place]) for each, place, form in sources]
         self.domains = tuple(each.domains[place] for each, place, _ in sources)
         self.width = len(sources)
@@ -190,8 +191,19 @@ class StageValues(TableValues):
         return form.format(name), names
 
 
+def _head(encoder: RelationalEncoder, name: str) -> list[tuple[TableValues, int, str]]:
+    """Return what stands for the columns of a row that others hang on, and of those above it."""
+    related, own = encoder.related, encoder.tables[name]
+    row = [(own, place, f"{name}.{{}}") for place in range(own.width)]
+    above = related.tables[name].parent
+    if above is not None:
+        return row + _head(encoder, above)
+    counts = TableValues(_facts({rows_name(child): related.row_count(child) for child in related.hanging(name)}))
+    return [*((counts, place, "{}") for place in range(counts.width)), *row]
+
+
 def _above(schema: RelationalSchema, child: ChildPlace, own: TableValues) -> list[tuple[int, str, Column]]:
-    """Return the columns counted by their gap above the root: place in a row, name, and the gap as a column."""
+    """Return the columns counted by their gap above the parent: place in a row, name, and the gap as a column."""
     return [
         (own.columns.index(name), name, root_gap(schema, child.name, name, below, together=True))
         for name, below in above_root(schema, child.name).items()

@@ -69,12 +69,13 @@ def draw_what_is_given(
         rng: Public randomness.
     """
     least, batch = (2 if stage.following else 1), rows_drawn(stage.known)
+    child = generator.layout.children[stage.child]
     parts: list[Floats] = []
     while len(parts) < _BATCHES and sum(map(len, parts)) < _ENOUGH * batch:
-        own = generator.units(rng.standard_normal((batch, 1)))
-        parts.append(own[own[:, stage.child] >= least])
+        own = generator.shown_heads(batch, stage.child, rng)
+        parts.append(own[own[:, child.many] >= least])
     drawn = np.concatenate(parts)
-    many = drawn[:, stage.child].astype(np.int64)
+    many = drawn[:, child.many].astype(np.int64)
     values = drawn
     if stage.turn == "any":
         values = np.column_stack([drawn, rng.integers(0, many)])
@@ -82,7 +83,6 @@ def draw_what_is_given(
         place = rng.integers(0, many - 1)
         tree = anywhere if anywhere.nodes else generator.first[stage.child].tree
         told = np.column_stack([drawn, place]) if anywhere.nodes else drawn
-        child = generator.layout.children[stage.child]
         rows = draw_given(tree, np.hstack([told, np.zeros((len(told), child.parts))]), told.shape[1], rng)
         for each in child.above:
             if each.place == child.order:  # next rows are told the order's own number

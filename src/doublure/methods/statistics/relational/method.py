@@ -13,9 +13,11 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
+from doublure.methods.method import Released
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.relational.stages import Stage, list_stages, stage_purpose
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
+from doublure.methods.statistics.tables.forecast import NoiseForecast, described_relations, relation_limits
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.methods.statistics.tables.plan import counted_columns, plan_releases
 from doublure.schema import Schema
@@ -40,7 +42,9 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         return settings
 
     @override
-    def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
+    def explained(
+        self, schema: Schema, settings: RelationalStatisticsSettings, touches: tuple[Access, ...]
+    ) -> tuple[str, ...]:
         related = RelationalSchema.of(schema)
         rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
         shares = ", ".join(
@@ -50,7 +54,23 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         return (
             f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
             f"Shares of the budget: {shares}",
+            *(
+                line
+                for of, hidden in _hidden_relations(schema, settings, touches)
+                for line in described_relations(hidden, of)
+            ),
         )
+
+    @override
+    def noise_limits(
+        self,
+        schema: Schema,
+        settings: RelationalStatisticsSettings,
+        touches: tuple[Access, ...],
+        released: Released,
+    ) -> tuple[str, ...]:
+        found = _hidden_relations(schema, settings, touches)
+        return tuple(line for of, hidden in found for line in relation_limits(hidden, of))
 
     @override
     def shown_together(
@@ -67,6 +87,10 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
+        return counting(self._wanted(schema, settings), records=1, noise_multiplier=noise_multiplier)
+
+    def _wanted(self, schema: Schema, settings: RelationalStatisticsSettings) -> list[tuple[str, int, float]]:
+        """Return the purpose of each release, its number of tables and its share of the budget."""
         wanted = []
         for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings):
             planned = plan_releases(stage.schema, "", round_values=settings.round_values, given=stage.given)
@@ -74,7 +98,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
             ]
-        return counting(wanted, records=1, noise_multiplier=noise_multiplier)
+        return wanted
 
     @override
     def warnings(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
@@ -98,7 +122,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
         return Work(
             flops=sum(own.flops for own in each),
-            steps=sum(own.steps for own in each),
+            steps=len(self._wanted(schema, settings)),
             memory_bytes=max(own.memory_bytes for own in each) + 2 * _BYTES * rows * schema.public_units,
         )
 
@@ -113,6 +137,23 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         from doublure.methods.statistics.relational.fitting import fit
 
         return fit(job, settings)
+
+
+def _hidden_relations(
+    schema: Schema, settings: RelationalStatisticsSettings, touches: tuple[Access, ...]
+) -> list[tuple[str, dict[str, float]]]:
+    """Return what noise hides of relations within each table's rows, and from a row to the next, with its words."""
+    related, found = RelationalSchema.of(schema), []
+    for stage in list_stages(schema, anywhere=settings.anywhere):
+        if stage.turn == "any":
+            continue  # drawn from for what is given to next rows alone
+        name = printable(related.root if stage.child < 0 else related.children[stage.child])
+        forecast = NoiseForecast.of(
+            stage.schema, touches, stage_purpose(stage, ""), groups=settings.groups, given=stage.given
+        )
+        of = f" of {name}" if not stage.following else f" of successive rows of {name}"
+        found.append((of, forecast.hidden_relations()))
+    return found
 
 
 def of_turn(stages: tuple[Stage, ...], stage: Stage, settings: RelationalStatisticsSettings) -> float:

@@ -8,9 +8,13 @@ first rows      those, and the unit's first row of a child table; units with a r
 next rows       those, the row before, the next row with its gap, and the number of rows after it; units with two rows
 ==============  ====================================================================================================
 
-Each stage is counted and fitted as a single table. A unit adds one to one cell of each table, at any number of rows;
-:mod:`doublure.encode.relational` chooses the rows that represent it. Counting all k rows in one cell would need k times
-the noise, and so would the sum of a table for each place; noise relative to counts is least if each unit counts once.
+Of a table whose parent is not the root, a unit shows the rows that hang on one row of the parent. Beside them stand the
+columns of that row, with how many rows hang on it, and those of the rows above it.
+
+Each stage is counted and fitted as a single table. At every level a unit adds one to one cell of each table, at any
+number of rows; :mod:`doublure.encode.relational` chooses the rows that represent it, of one row of each level. Counting
+all k rows in one cell would need k times the noise, and so would the sum of a table for each place; noise relative to
+counts is least if each unit counts once.
 
 Counted columns are named ``table.column``, or ``table, before.column`` and the like: no table's name has a comma, so
 that these names cannot clash with a column of the schema.
@@ -28,6 +32,7 @@ from doublure.encode.repeating import repeating
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
+from doublure.schema.related_table import rows_name
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
@@ -80,22 +85,18 @@ def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
         anywhere: Whether rows at any place are counted; else first rows, and all that is given beside them.
     """
     related = RelationalSchema.of(schema)
-    counts = {count_name(name): row_count(related, name) for name in related.children}
-    root = counts | _columns(related, related.root, f"{related.root}.{{}}", together=True)
+    root = _row_counts(related) | _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, root, 0)]
-    # missing is a value here: patterns of missing cells would be a further column that is not given
-    head = counts | {
-        name: _given(column) for name, column in _columns(related, related.root, f"{related.root}.{{}}").items()
-    }
     for place, name in enumerate(related.children):
+        head = _head(related, related.tables[name].parent or "")
         row = _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, head | row, len(head), drawn=anywhere))
-        if related.most(name) == 1:
+        if related.most_of_parent(name) == 1:
             continue
         if anywhere and related.tables[name].order is not None:
-            known = head | {place_name(name): rows_left(related.most(name) + 1)}
+            known = head | {place_name(name): rows_left(related.most_of_parent(name) + 1)}
             found.append(_stage(related, f"rows of {name}", place, known | row, len(known), turn="any", drawn=True))
-        known = head | {left_name(name): rows_left(related.most(name))}
+        known = head | {left_name(name): rows_left(related.most_of_parent(name))}
         known |= _columns(related, name, f"{name}, before.{{}}")
         own = own_columns(related, name)
         again = repeating(related, name, own) if anywhere else ()
@@ -110,14 +111,24 @@ def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
     return tuple(found)
 
 
+def _row_counts(schema: RelationalSchema) -> dict[str, Column]:
+    """Return how many rows of each child table hang on a row of the root, as columns."""
+    return {rows_name(name): schema.row_count(name) for name in schema.hanging(schema.root)}
+
+
+def _head(schema: RelationalSchema, name: str) -> dict[str, Column]:
+    """Return the columns of a row that others hang on, and of those above it.
+
+    Missing is a value here: patterns of missing cells would be a further column that is not given.
+    """
+    own = {each: _given(column) for each, column in _columns(schema, name, f"{name}.{{}}").items()}
+    above = schema.tables[name].parent
+    return _row_counts(schema) | own if above is None else own | _head(schema, above)
+
+
 def stage_purpose(stage: Stage, purpose: str) -> str:
     """Return the purpose of a stage's release in the plan."""
     return f"{stage.name}: {purpose}"
-
-
-def count_name(child: str) -> str:
-    """Return the name of the number of a unit's rows of a child table."""
-    return f"rows of {child}"
 
 
 def gap_name(child: str, order: str) -> str:
@@ -125,9 +136,9 @@ def gap_name(child: str, order: str) -> str:
     return f"{child}, gap.{order}"
 
 
-def above_form(form: str, root: str) -> str:
-    """Return the name's form for a column that is counted by its gap above one of the root."""
-    return form.replace(".{}", f", above {root}.{{}}")
+def above_form(form: str, parent: str) -> str:
+    """Return the name's form for a column that is counted by its gap above one of the parent."""
+    return form.replace(".{}", f", above {parent}.{{}}")
 
 
 def left_name(child: str) -> str:
@@ -156,7 +167,7 @@ def same_name(child: str, own: str) -> str:
 
 def own_columns(schema: RelationalSchema, name: str) -> list[str]:
     """Return a table's columns that are counted, conditions last."""
-    table = schema.modelled(name)
+    table = schema.with_counts(name)
     steering = table.with_role("condition")
     modelled = [n for n, c in table.columns.items() if c.modelled and n not in {*table.derived, *table.beside}]
     return [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
@@ -177,13 +188,8 @@ def _stage(
     return Stage(name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats)
 
 
-def row_count(schema: RelationalSchema, name: str) -> Column:
-    """Return the number of a unit's rows of a child table, as a column."""
-    return IntegerColumn(bounds=(0, schema.most(name)), missing=False)
-
-
 def _given(column: Column) -> Column:
-    """Return a column of the root for later stages, where it is no condition any more."""
+    """Return a column above for later stages, where it is no condition any more."""
     return column.model_copy(update={"roles": (), "shares": None} if column.listed else {"roles": ()})
 
 
@@ -203,19 +209,17 @@ def _columns(
         name: The table's name.
         form: The form of a column's name.
         together: Whether missing cells stay missing, so that their patterns are counted; else they are a value.
-        opening: Whether it is the first row, whose order may be counted by its gap above the root.
+        opening: Whether it is the first row, whose order may be counted by its gap above the parent.
         gap: Whether the order is counted by its gap above the row before.
     """
-    table, order = schema.modelled(name), schema.tables[name].order
+    table, order, parent = schema.with_counts(name), schema.tables[name].order, schema.tables[name].parent or ""
     above = {} if name == schema.root else above_root(schema, name)
     found: dict[str, Column] = {}
     for own in own_columns(schema, name):
         if gap and own == order:
             found[gap_name(name, own)] = order_gap(table, own)
         elif own in above and (own != order or opening):
-            found[above_form(form, schema.root).format(own)] = root_gap(
-                schema, name, own, above[own], together=together
-            )
+            found[above_form(form, parent).format(own)] = root_gap(schema, name, own, above[own], together=together)
         else:
             found[form.format(own)] = _counted(table, own, together=together)
     return found
@@ -228,17 +232,17 @@ def order_gap(table: TableSchema, own: str) -> Column:
 
 
 def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
-    """Return the gap of a column above one of the root, as a column.
+    """Return the gap of a column above one of the parent, as a column.
 
     Args:
         schema: The schema of all tables.
         child: The child table.
         own: Its column.
-        below: The root's column.
+        below: The parent's column.
         together: Whether missing cells stay missing; else they are a value, the last one.
     """
     domain = integer_domain(schema.modelled(child), own)
-    base = integer_domain(schema.modelled(schema.root), below)
+    base = integer_domain(schema.modelled(schema.tables[child].parent or ""), below)
     widest = max(1, domain.last - base.first)
     beyond = 0 if together else int(domain.nullable)
     missing = schema.tables[child].columns[own].missing if domain.nullable > 1 else domain.nullable == 1

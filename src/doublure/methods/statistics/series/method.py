@@ -82,7 +82,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         return copula_plan.warnings(_series(schema), settings)
 
     @override
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         return () if settings.model == "chains" else copula_plan.explain(_series(schema), settings)
 
     @override

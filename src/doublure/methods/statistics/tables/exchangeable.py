@@ -31,13 +31,13 @@ class _CountedRanges(NamedTuple):
         first: ``(m,)`` the first leaf of each, ascending.
         after: ``(m,)`` the one after its last.
         counts: ``(m,)``.
-        variance: Of each count's noise.
+        variances: ``(m,)`` of their noise.
     """
 
     first: Ints
     after: Ints
     counts: Floats
-    variance: float
+    variances: Floats
 
 
 class ExchangeablePosterior:
@@ -61,26 +61,30 @@ class ExchangeablePosterior:
         self._spread = np.zeros(len(starts))
         self._seen: list[_CountedRanges] = []
 
-    def see_cells(self, counts: Floats, variance: float) -> None:
-        """Take the counts ``(cells,)`` of all public cells."""
+    def see_cells(self, counts: Floats, variances: Floats | float) -> None:
+        """Take the counts ``(cells,)`` of all public cells, and their noise's variances."""
         first = np.searchsorted(self._starts, self._cells)
-        self._seen.append(_CountedRanges(first, np.append(first[1:], len(self._starts)), counts, variance))
+        self._seen.append(
+            _CountedRanges(
+                first, np.append(first[1:], len(self._starts)), counts, np.broadcast_to(variances, counts.shape)
+            )
+        )
 
-    def see_lattices(self, counts: Floats, variance: float) -> None:
+    def see_lattices(self, counts: Floats, variances: Floats | float) -> None:
         """Pass over the counts of lattices: there is one, which all values are on."""
 
-    def see_ranges(self, starts: Ints, ends: Ints, counts: Floats, variance: float) -> None:
+    def see_ranges(self, starts: Ints, ends: Ints, counts: Floats, variances: Floats | float) -> None:
         """Take the counts ``(m,)`` of ranges of integers, each of one leaf or several.
 
         Args:
             starts: ``(m,)`` the first integer of each, ascending.
             ends: ``(m,)`` the last.
             counts: ``(m,)``.
-            variance: Of each count's noise.
+            variances: ``(m,)`` of their noise.
         """
         if len(starts):
             first, after = np.searchsorted(self._starts, starts), np.searchsorted(self._starts, ends, side="right")
-            self._seen.append(_CountedRanges(first, after, counts, variance))
+            self._seen.append(_CountedRanges(first, after, counts, np.broadcast_to(variances, counts.shape)))
 
     def fit(self) -> None:
         """Find the expected rows of each leaf, given all counts so far, in the order in which they came."""
@@ -103,9 +107,7 @@ class ExchangeablePosterior:
     def _divide(self, leaves: npt.NDArray[np.bool_], parts: _CountedRanges) -> None:
         """Divide the rows of some leaves among parts of them, of which nothing was known before."""
         held, spread = max(float(self.mass[leaves].sum()), _LEAST), float(self._spread[leaves].sum())
-        means, spreads = posterior_moments(
-            parts.counts, np.full(len(parts.counts), parts.variance), total=held, shapes=_SHAPES
-        )
+        means, spreads = posterior_moments(parts.counts, parts.variances, total=held, shapes=_SHAPES)
         gain = spread / (spread + float(spreads.sum()))
         held = max(held + gain * (float(means.sum()) - held), _LEAST)
         likely = project_to_simplex(means, spreads, total=held)
@@ -116,9 +118,9 @@ class ExchangeablePosterior:
 
     def _move(self, ranges: _CountedRanges) -> None:
         """Move the rows of ranges towards their counts, by precision; leaves keep their shares."""
-        for first, after, count in zip(ranges.first, ranges.after, ranges.counts, strict=True):
+        for first, after, count, variance in zip(*ranges, strict=True):
             held, spread = float(self.mass[first:after].sum()), float(self._spread[first:after].sum())
-            gain = spread / (spread + ranges.variance)
+            gain = spread / (spread + variance)
             moved = max(held + gain * (count - held), 0.0)
             self.mass[first:after] *= moved / max(held, _LEAST)
             self._spread[first:after] *= 1 - gain
@@ -142,4 +144,4 @@ class ExchangeablePosterior:
 
 
 def _chosen(seen: _CountedRanges, chosen: npt.NDArray[np.bool_]) -> _CountedRanges:
-    return _CountedRanges(seen.first[chosen], seen.after[chosen], seen.counts[chosen], seen.variance)
+    return _CountedRanges(seen.first[chosen], seen.after[chosen], seen.counts[chosen], seen.variances[chosen])

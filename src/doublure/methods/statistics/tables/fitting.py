@@ -9,17 +9,18 @@ import numpy as np
 
 from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.borrowing import shrink_groups
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
 from doublure.methods.statistics.tables.nodes import NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
-from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
+from doublure.methods.statistics.tables.target_fit import fit_target
 from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_draw import rake_factors
+from doublure.networks.tree_draw import rake
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
@@ -78,24 +79,33 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
     moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
     joined = tables.pairs or tables.edges or tables.by_target
-    fits = [(own, components) for own in range(len(moments)) for components in settings.fits if joined]
+    # A class starts from the fit of the largest one, and leaves it as far as its own tables ask for.
+    order = np.argsort(-tables.class_rows, kind="stable").tolist()
+    fits = [(own, part) for own in order for part in range(len(settings.fits)) if joined]
     total = len(fits) * settings.fit_steps
     job.progress.stage("fit the generator", total)
-    parts = []
-    for number, (own, components) in enumerate(fits):
+    parts: dict[tuple[int, int], Floats] = {}
+    for number, (own, part) in enumerate(fits):
 
         def at(step: int, before: int = number * settings.fit_steps) -> None:
             job.check_stop()
             job.progress.at(before + step)
 
+        base = None if own == order[0] else parts[order[0], part][:, : len(moments[own].single)]
         fitted = fit_mixture(
-            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, rng=rng, at=at
+            moments[own],
+            components=settings.fits[part],
+            steps=settings.fit_steps,
+            prior=settings.prior,
+            rng=rng,
+            base=base,
+            at=at,
         )
         job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
-        parts.append(_with_class(fitted.probabilities, own, tables))
+        parts[own, part] = _with_class(fitted.probabilities, own, tables)
     job.progress.at(total)
-    parts = parts or [own.single[None] for own in moments]
-    probabilities = np.maximum(np.concatenate(parts), _LEAST)
+    found = [parts[each] for each in sorted(parts)] or [own.single[None] for own in moments]
+    probabilities = np.maximum(np.concatenate(found), _LEAST)
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
     components = len(probabilities) // len(tables.class_rows)
@@ -120,10 +130,13 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         own: The class; 0 if pairs are not counted within the target, which is then a node more.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
-    known = [_class_counts(*each, own, rows) for each in tables.by_class]
+    by_class = tables.by_class
+    if tables.pairs_within:
+        by_class = [shrink_groups(*each, tables.class_rows) for each in by_class]
+    known = [_class_counts(*each, own, rows) for each in by_class]
     if tables.by_target:
-        totals, certain = target_counts(tables.by_target)
-        known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / certain)))
+        totals = tables.target_rows
+        known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / tables.target_precision)))
     sizes = [len(counts) for counts, _ in known]
     doubles: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
@@ -136,15 +149,19 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         doubles[pair] = (table * before + counts / rows * more) / (before + more), before + more
 
     for pair, noisy in tables.pairs.items():
-        add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
+        add(pair, noisy.counts[:, :, own], noisy.variances[:, :, own])
     for (parent, child), noisy in zip(tables.edges, tables.fine, strict=True) if not tables.pairs_within else ():
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
         np.add.at(grouped, (up[:, None], down[None]), noisy.counts)
         # A coarse cell's variance is that of the sum of its fine cells.
-        add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
+        variances = np.outer(np.bincount(up), np.bincount(down)) * noisy.variance
+        if noisy.each is not None:
+            variances = np.zeros(grouped.shape)
+            np.add.at(variances, (up[:, None], down[None]), noisy.each)
+        add((parent, child), grouped, variances)
     for place, noisy in enumerate(tables.by_target):
-        add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
+        add((place, len(nodes)), noisy.counts, noisy.variances)
     alike = np.zeros(sum(sizes))  # the target's values have no neighbours
     for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
         alike[start : start + node.size] = node.neighbours
@@ -213,10 +230,12 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
         about = np.array([of_part[part] for own in members for part in own])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns
-        wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-        factors = rake_factors(tree, wanted, rows_drawn(len(nodes)), rng)
-        tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
+    # A column's own counts and the mixture estimate the same shares, each with errors of its own: their mean has less.
+    wanted = [
+        (nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) + weights @ shares[place]) / 2
+        for place in order
+    ]
+    tree = rake(tree, wanted, rows_drawn(len(nodes)), rng)
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
     if tables.target is not None:
@@ -261,7 +280,7 @@ def _last_column(
         )
     nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
     groups, component = generator.groups(rows_drawn(len(nodes)), rng)
-    totals, _ = target_counts(by_target)
+    totals = tables.target_rows
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
-    bias, effects = fit_target(nodes, by_target, groups, odds[component], tables.rows)
+    bias, effects = fit_target(nodes, by_target, (totals, tables.target_precision), groups, odds[component])
     return LastColumn(part=tables.target_part, bias=bias, effects=effects, components=odds)

@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are up to twelve releases, each with exact discrete Gaussian noise
+There are up to thirteen releases, each with exact discrete Gaussian noise
 (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
@@ -17,15 +17,24 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
+from doublure.methods.method import ErrorForecast, Released
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.forecast import (
+    NoiseForecast,
+    described_relations,
+    keeps_relations,
+    relation_limits,
+)
 from doublure.methods.statistics.tables.plan import (
     PlannedReleases,
     affordable_pairs,
     better_together,
     counted_columns,
+    counted_target,
     parse_focus,
     plan_releases,
+    target_share,
 )
 from doublure.methods.statistics.tables.work import estimate_work
 from doublure.schema import Schema
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=TableStatisticsSettings)
 
 _FEW_VALUES = 4
+_OF_PAIRS = ("within", "focus", "pairs", "paired", "scored", "groups")
 
 
 class TableStatistics(StatisticsStrategy[S]):
@@ -46,6 +56,7 @@ class TableStatistics(StatisticsStrategy[S]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
+        settings = settings.with_public_rows(schema)
         counted = counted_columns(schema)
         within = _few_valued(schema) if settings.within is None else settings.within
         if within and (within not in counted or not _values(schema, within)):
@@ -53,44 +64,51 @@ class TableStatistics(StatisticsStrategy[S]):
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
         within = within if len(counted) > 1 else ""
-        asked = settings.within or settings.focus or settings.paired or settings.scored
+        asked = next((name for name in _OF_PAIRS if getattr(settings, name)), None)
         structure = settings.structure or ("tree" if asked else None)
         if structure == "columns" and asked:
             raise SettingError(
                 "counts no pair, and nothing within a column",
                 field="structure",
-                remedy="leave it out, or leave out within, focus, paired and scored",
+                remedy=f"leave it out, or leave out {asked}",
             )
-        parse_focus(schema, settings.focus, within)
+        parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
         return settings.model_copy(update={"within": within, "structure": structure})
+
+    @override
+    def ready(self, settings: S) -> None:
+        settings.refuse_other_rows()
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
-        if settings.paired is not None and plan_releases(schema, settings.within or "").pairs_within:
-            raise SettingError(
-                f"chooses nothing: all pairs are counted, within the values of {printable(settings.within or '')}",
-                field="paired",
-                remedy='leave it out, or count no pair within a column: within=""',
-            )
+        _refuse_idle(schema, settings)
         noise = noise_multiplier()
         seen = float(f"{schema.public_units / noise:.4g}")
         structure = settings.structure
         if structure is None:
             together = better_together(schema, settings.within or "", noise, round_values=settings.round_values)
+            together = together or bool(settings.target_share and not counted_target(schema, ""))
             structure = "tree" if together else "columns"
         if structure == "columns":
-            return settings.model_copy(update={"within": "", "structure": structure, "seen": seen})
-        scored, paired = affordable_pairs(schema, settings.within or "", noise, round_values=settings.round_values)
-        update = {
-            "scored": settings.scored or scored or 1,
-            "paired": settings.paired or paired or 1,
-            "seen": seen,
-            "structure": structure,
-        }
-        return settings.model_copy(update=update)
+            settings = settings.model_copy(update={"within": "", "pairs": None})
+        share = settings.target_share
+        if share is None or not counted_target(schema, settings.within or ""):
+            share = target_share(schema, settings.within or "", parse_focus(schema, settings.focus))
+        settings = settings.model_copy(update={"seen": seen, "structure": structure, "target_share": share})
+        if structure == "columns":
+            return settings
+        ways = {way: _with_pairs(schema, settings, way, noise) for way in ("within", "beside")}
+        if not plan_releases(schema, settings.within or "").pairs_within:
+            return ways["beside"].model_copy(update={"pairs": None})
+        if settings.pairs is None and settings.paired is None:
+            hidden = [
+                _forecast(schema, own, self.accesses(schema, own, noise)).hidden_relations() for own in ways.values()
+            ]
+            return ways["within" if keeps_relations(*hidden) else "beside"]
+        return ways[settings.pairs or "beside"]
 
     @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
@@ -111,13 +129,27 @@ class TableStatistics(StatisticsStrategy[S]):
         return (*super().warnings(schema, settings), *wide)
 
     @override
-    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+    def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        forecast = _forecast(schema, settings, touches)
+        said = (*described_relations(forecast.hidden_relations()), *forecast.described_target())
         if settings.structure != "columns":
-            return ()
+            return said
         return (
             "Structure: each column is counted and drawn by itself. At this ε noise would hide most pairs of so few "
             f"{schema.unit.name} records; structure=tree counts them all the same",
+            *said,
         )
+
+    @override
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast:
+        return _forecast(schema, settings, touches)
+
+    @override
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        forecast = _forecast(schema, settings, touches)
+        return (*relation_limits(forecast.hidden_relations()), *forecast.rare_values(released))
 
     @override
     def needs_torch(self, settings: S) -> bool:
@@ -149,7 +181,54 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         seen=own.seen,
         round_values=own.round_values,
         together=own.structure != "columns",
+        target=own.target_share or 0.0,
+        beside=own.pairs == "beside",
     )
+
+
+def _refuse_idle(schema: Schema, own: TableStatisticsSettings) -> None:
+    """Refuse a setting that would choose nothing.
+
+    Raises:
+        SettingError: Naming it.
+    """
+    within = own.within or ""
+    if own.target_share and not counted_target(schema, within):
+        raise SettingError(
+            "has no target with declared values", field="target_share", remedy="leave it out, or declare its values"
+        )
+    in_focus = frozenset([within]) in parse_focus(schema, own.focus)
+    if in_focus and (own.target_share is not None or schema.columns[within].fact("shares") is not None):
+        raise SettingError(
+            f"{printable(within)} is drawn last, and its own count has its share already",
+            field="focus",
+            remedy=f'leave it out, or name what it should go with: "{printable(within)} & ..."',
+        )
+    if own.pairs and not plan_releases(schema, within).pairs_within:
+        raise SettingError(
+            "chooses nothing: pairs have too many cells to be counted within a column, or none is drawn last",
+            field="pairs",
+            remedy="leave it out",
+        )
+    if own.pairs == "within" and own.paired:
+        raise SettingError(
+            f"chooses nothing: all pairs are counted, within the values of {printable(within)}",
+            field="paired",
+            remedy="leave it out, or set pairs=beside",
+        )
+
+
+def _with_pairs(schema: Schema, own: S, way: str, noise: float) -> S:
+    """Return the settings with pairs counted one way, and as many as noise allows."""
+    scored, paired = affordable_pairs(
+        schema, own.within or "", noise, round_values=own.round_values, beside=way == "beside"
+    )
+    update = {"pairs": way, "scored": own.scored or scored or 1, "paired": own.paired or paired or 1}
+    return own.model_copy(update=update)
+
+
+def _forecast(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> NoiseForecast:
+    return NoiseForecast.of(schema, touches, within=own.within or "", groups=own.groups)
 
 
 def _values(schema: Schema, name: str) -> int:

@@ -24,7 +24,9 @@ _RATE, _DECAYS, _TINY = 0.05, (0.9, 0.99), 1e-8
 _SPREAD = 0.5
 _ENOUGH = 0.98
 """Mean squared error, over the noise's variance, at which the fit ends; the components' freedom fits some noise."""
-_LEAST_SHARE = 1e-6
+"""A mixture that starts from another one is left where it is if noise explains what is left: one deviation of the mean
+squared error above its expectation."""
+_LEAST_SHARE, _SCALED = 1e-6, 20
 _LOOKED, _WORTH = 100, 0.999
 """Steps that must reduce the loss by a thousandth; else the fit ends. Without this it would not, if columns depend on
 one another more closely than the mixture can represent."""
@@ -100,6 +102,7 @@ def fit_mixture(
     steps: int,
     prior: float,
     rng: np.random.Generator,
+    base: Floats | None = None,
     at: Callable[[int], None] = lambda _: None,
 ) -> FittedMixture:
     """Fit a mixture of ``components`` equally likely products.
@@ -111,18 +114,24 @@ def fit_mixture(
         prior: Weight of two penalties: on each component's difference from the columns' shares, and on changes of that
             difference between neighbouring groups.
         rng: Public randomness for the start.
+        base: ``(K, W)`` another mixture, to start from and be held to, with the shares of this one's columns; None:
+            components are held to those shares, and start near them at random.
         at: Called with each step's number.
     """
-    base = np.log(np.maximum(moments.single, _LEAST_SHARE))
-    shape = (components, len(base))
-    apart = _SPREAD * rng.standard_normal(shape, dtype=np.float32)
+    shape = (components, len(moments.single))
+    if base is None:
+        base, enough = np.log(np.maximum(moments.single, _LEAST_SHARE)), _ENOUGH
+        apart = _SPREAD * rng.standard_normal(shape, dtype=np.float32)
+    else:
+        base, enough = _with_shares(base, moments), 1 + math.sqrt(2 / moments.cells)
+        apart = np.zeros(shape, dtype=np.float32)
     first, second = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
     misfit, before = 0.0, math.inf
     for step in range(steps):
         at(step)
         probabilities = _softmax(base + apart, moments)
         single, misfit, gradient = squared_errors(probabilities, moments)
-        if misfit < _ENOUGH and _singles_fit(single):
+        if misfit < enough and _singles_fit(single):
             return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
         rough, held = _roughness(apart, moments.alike)
         if step % _LOOKED == 0:
@@ -135,6 +144,15 @@ def fit_mixture(
         gradient += prior * held
         _step(apart, gradient, first, second, step + 1)
     return FittedMixture(probabilities=_softmax(base + apart, moments), steps=steps, misfit=misfit)
+
+
+def _with_shares(base: Floats, moments: NoisyMarginals) -> Floats:
+    """Return logits ``(K, W)`` of a mixture, scaled group by group to these shares of each column."""
+    shares = np.log(np.maximum(moments.single, _LEAST_SHARE))
+    found: Floats = np.log(np.maximum(base, _LEAST_SHARE)).astype(np.float32)
+    for _ in range(_SCALED):
+        found += shares - np.log(np.maximum(_softmax(found.copy(), moments).mean(0), _LEAST_SHARE))
+    return found
 
 
 def _singles_fit(errors: Floats) -> bool:

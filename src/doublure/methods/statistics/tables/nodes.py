@@ -35,11 +35,18 @@ class NoisyCounts:
 
     Attributes:
         counts: Noisy counts, of any shape.
-        variance: Variance of each count's noise.
+        variance: Variance of each count's noise; their mean, where it differs.
+        each: Where it differs, that of each count.
     """
 
     counts: Floats
     variance: float
+    each: Floats | None = None
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of each count, in their shape."""
+        return np.full(self.counts.shape, self.variance) if self.each is None else self.each
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +74,7 @@ class MissingPatterns:
         return cls(parts=parts, marks=marks, nearest=apart.argmin(1), bits=bits)
 
 
-_LEAST_OWN, _LEAST_PAIRED = 3.0, 4.0
+_LEAST_OWN, _LEAST_PAIRED = 2.0, 4.0
 """Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
 _RARE = 0.5
 """A category is rare if it has fewer rows than this share of the pairs' noise."""
@@ -82,7 +89,8 @@ class Node:
         patterns: The patterns; None for a column.
         own: ``(leaves,)`` groups that are counted one column at a time.
         counts: ``(own groups,)`` their noisy counts.
-        variance: Variance of that noise.
+        variance: Variance of that noise; the mean, where it differs.
+        each: ``(own groups,)`` where it differs, that of each count.
         coarse: ``(leaves,)`` groups in pairs.
         single: ``(m,)`` noisy counts of the coarse groups.
         single_variance: ``(m,)`` variances of their noise.
@@ -98,6 +106,7 @@ class Node:
     own: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     counts: Floats = field(default_factory=lambda: np.zeros(0))
     variance: float = 1.0
+    each: Floats | None = None
     coarse: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     single: Floats = field(default_factory=lambda: np.zeros(0))
     single_variance: Floats = field(default_factory=lambda: np.zeros(0))
@@ -134,6 +143,11 @@ class Node:
         return found
 
     @property
+    def variances(self) -> Floats:
+        """``(own groups,)`` variances of their counts' noise."""
+        return np.full(len(self.counts), self.variance) if self.each is None else self.each
+
+    @property
     def ordered(self) -> bool:
         """Whether neighbouring groups are similar."""
         return self.leaves.domain.ordered
@@ -165,11 +179,12 @@ class Node:
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
         self.posterior = make_posterior(domain, starts)
-        self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
+        self.posterior.see_cells(cells.counts[: len(public)], cells.variances[: len(public)])
         if lattices is not None:
-            self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
+            steps = len(self.posterior.steps)
+            self.posterior.see_lattices(lattices.counts[:steps], lattices.variances[:steps])
         for cut, parts in seen:
-            self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variance)
+            self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variances[:-1])
         self.posterior.fit()
         self.leaves = ColumnLeaves.of(domain, self.leaves.part, starts)
         self.missing = cells.counts[len(public) :], 1 / cells.variance
@@ -194,7 +209,7 @@ class Node:
             groups: The same of groups.
         """
         listed, kinds = self.listed, self.leaves.domain.nullable
-        self.codes = CodePosterior(self.leaves.domain.nested_levels())
+        self.codes = CodePosterior(self.leaves.domain.nested_levels(), self.leaves.domain.undrawn())
         self.codes.see(np.arange(listed), single.counts[:listed], single.variance)
         body = groups.counts[: len(groups.counts) - kinds]
         self.codes.see(self.smallest_groups()[:listed], body, groups.variance)
@@ -233,11 +248,12 @@ class Node:
         """
         body, missing = self._split_missing(total)
         present = total - float(missing.sum())
+        variances = self.variances[: len(body)]
         if self.posterior is not None:
             first, after = group_bounds(self.own[: len(self.leaves.starts)]).T
             starts, ends = self.leaves.starts[first], self.leaves.ends[after - 1]
-            self.posterior.see_ranges(starts, ends, body, self.variance)
-            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([present]), self.variance / _SURE)
+            self.posterior.see_ranges(starts, ends, body, variances)
+            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([present]), np.full(1, self.variance / _SURE))
             self.posterior.fit()
             self.take_posterior(missing)
             self.leaves.mass[: len(self.leaves.starts)] *= present / max(float(self.posterior.mass.sum()), _LEAST)
@@ -246,10 +262,10 @@ class Node:
             self.codes.fit(max(present, _LEAST))
             self.leaves.mass = np.append(self.codes.mass, missing)
         elif self.patterns is None:
-            likely = posterior_counts(body, np.full(len(body), self.variance), total=max(present, _LEAST))
+            likely = posterior_counts(body, variances, total=max(present, _LEAST))
             self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing))
         else:
-            likely = project_to_simplex(self.counts, np.full(len(self.counts), self.variance), total=total)
+            likely = project_to_simplex(self.counts, self.variances, total=total)
             self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         if self.codes is not None:
@@ -263,6 +279,8 @@ class Node:
         group_of = self.coarse[heaviest_codes(self.own, self.leaves.mass)]
         self.single = np.bincount(group_of, self.counts, self.size)
         self.single_variance = np.bincount(group_of, minlength=self.size) * self.variance
+        if self.each is not None:
+            self.single_variance = np.bincount(group_of, self.each, self.size)
         if self.codes is not None:
             known = self.codes.variances(self.coarse[: self.listed])
             self.single[: len(known)] = np.bincount(self.coarse, self.leaves.mass, self.size)[: len(known)]

@@ -11,11 +11,12 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 5    full cells in single and round values, ``(parts,)``    leaves and their masses
 6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
 7    long lists of codes, and their groups, ``(codes,)``    masses of codes
-8    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-9    each node within the target, ``(m, V)``                margins of nodes and of the target
-10   scores of pairs, one number each                       which pairs are counted, and the spanning tree
-11   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-12   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+8    the target, ``(V,)``                                   rows of each of its values
+9    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+10   each node within the target, ``(m, V)``                margins of nodes and of the target
+11   scores of pairs, one number each                       which pairs are counted, and the spanning tree
+12   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+13   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -23,13 +24,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import overload
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from doublure.encode.conditions import shares_of
 from doublure.encode.table_values import TableValues
 from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
@@ -47,6 +49,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     join_neighbours,
 )
 from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
+from doublure.methods.statistics.tables.public_counts import CHANCE, PublicCounts
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -54,11 +57,10 @@ from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
 _FEWEST, _MOST_OWN = 10, 36
-_FEWEST_PAIRED = 8
-_LEAST_NOISE = 1e-9
+_LEAST_NOISE, _LEAST_ROWS = 1e-9, 1.0
 _CHANCE = 0.8
 """√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
-_PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
+_PUBLISHED = {plan.TARGET, plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases whose tables are informative by themselves."""
 _FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
 """Weight of the noise of columns and pairs in focus, and of pairs with one column in focus. A weight of 8 makes a table
@@ -94,7 +96,9 @@ class NoisyTables:
         target: The values of the column that is drawn last; None without one.
         target_part: Its place in a compact record; -1 without one.
         pairs_within: Whether pairs are counted within the target.
-        class_rows: ``(V,)`` rows of each value of the target if pairs are counted within it; else ``(1,)`` all rows.
+        target_rows: ``(V,)`` likely rows of each value of the target, if a column is drawn last.
+        target_precision: One over the variance of each, before values share what is known.
+        class_rows: ``(V,)`` those rows if pairs are counted within the target; else ``(1,)`` all rows.
         by_class: For each node ``(m, V)`` counts of its groups by class, and ``(m, V)`` variances of their noise.
         by_target: For each node its table with the target, ``(m, V)``.
         scores: ``(nodes, nodes)`` distance of pairs from independence; -inf for pairs that are not scored.
@@ -117,7 +121,9 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
-        self._focus = plan.parse_focus(encoder.schema, settings.focus, settings.within or "")
+        rows = settings.read_public_rows(encoder.schema)
+        self._public = None if rows is None else PublicCounts(encoder.compact(rows), encoder.domains)
+        self._focus = plan.parse_focus(encoder.schema, settings.focus)
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
         last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
@@ -126,15 +132,20 @@ class NoisyTables:
         self.pairs_within = (
             self.target is not None and plan.BY_TARGET not in self._events and (plan.PAIRS in self._events)
         )
+        self.target_rows: Floats = np.zeros(0)
+        self.target_precision = 1.0
+        self._own_part = -1
+        self._own_counts: list[NoisyCounts] = []
         self.class_rows: Floats = np.ones(1)
         self.by_class: list[tuple[Floats, Floats]] = []
         self.blocks: dict[int, tuple[int, ...]] = {}
         self._missing: list[MissingBlock] = []
         self._seen_patterns: list[NoisyCounts] = []
         self.nodes: list[Node] = []
-        self.rows = 1.0
+        self.rows, self._rows_variance = 1.0, 1.0
         self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
+        self._score_noise = 0.0
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[NoisyCounts] = []
@@ -145,6 +156,7 @@ class NoisyTables:
         """Make all releases."""
         self._count_patterns()
         self._find_values()
+        self._count_target()
         self._count_columns()
         self._count_by_target()
         self._score_pairs()
@@ -224,8 +236,8 @@ class NoisyTables:
                 node.locate([*own, (again, more)], noisy, on)
         for node, noisy in zip(wide, looked, strict=True):
             if not node.leaves.domain.divisible:
-                size, total = len(noisy.counts), max(float(noisy.counts.sum()), 1.0)
-                node.leaves.mass = posterior_counts(noisy.counts, np.full(size, noisy.variance), total=total)
+                total = max(float(noisy.counts.sum()), 1.0)
+                node.leaves.mass = posterior_counts(noisy.counts, noisy.variances, total=total)
         for node in columns:
             if node.leaves.domain.divisible and node.posterior is None:  # narrow: counted value by value
                 node.posterior = make_posterior(node.leaves.domain, node.leaves.starts)
@@ -246,6 +258,28 @@ class NoisyTables:
             node.locate_codes(*counted[plan.CODE_LEVELS * place : plan.CODE_LEVELS * (place + 1)])
         return counted
 
+    def _count_target(self) -> None:
+        """Count the target's values."""
+        name = plan.counted_target(self.encoder.schema, self._settings.within or "")
+        self._own_part = self.encoder.columns.index(name) if plan.TARGET in self._events else -1
+        wanted = [(_each_value(self.encoder.domains[self._own_part], self._own_part),)] if self._own_part >= 0 else []
+        self._own_counts = self._released(plan.TARGET, wanted)
+
+    def _know_target(self, totals: Floats, precision: float) -> None:
+        """Estimate the target's rows from other tables' sums, its own count, and shares that are known."""
+        for own in self._own_counts:
+            totals, precision = totals + own.counts / own.variance, precision + 1 / own.variance
+        column = self.encoder.schema.columns[self._settings.within or ""]
+        if column.fact("shares") is not None:
+            shares = shares_of(column, len(totals))
+            self.target_rows, self.target_precision = np.maximum(self.rows * shares, _LEAST_ROWS), 1.0
+            return
+        counts, variances = totals / precision, np.full(len(totals), 1 / precision)
+        gain = self._rows_variance / (self._rows_variance + variances.sum())
+        total = max(self.rows + gain * (float(counts.sum()) - self.rows), _LEAST_ROWS)  # all rows, from both
+        self.target_rows = np.maximum(posterior_counts(counts, variances, total=total), _LEAST_ROWS)
+        self.target_precision = precision
+
     def _count_columns(self) -> None:
         """Count each column in groups of its leaves, and estimate the number of rows."""
         columns = self.nodes
@@ -253,20 +287,26 @@ class NoisyTables:
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
             pair_noise *= math.sqrt(self.target.size)  # a cell of two columns is a sum over the target's values
-        # As many groups as possible with SEEN deviations of noise in each, if all groups had equally many rows.
-        most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen))))
+        # As many groups as possible with so many deviations of noise in each, if all groups had equally many rows.
+        most = int(
+            np.clip(self._seen / (plan.SEEN_ALONE * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen)))
+        )
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
         focus = [self._weight(node) for node in columns]
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
-            node.counts, node.variance = noisy.counts, noisy.variance
+            node.counts, node.variance, node.each = noisy.counts, noisy.variance, noisy.each
+            for own in self._own_counts if node.leaves.part == self._own_part and node.patterns is None else ():
+                gain = noisy.variance / (noisy.variance + own.variance)
+                node.each = None
+                node.counts, node.variance = noisy.counts + gain * (own.counts - noisy.counts), gain * own.variance
         # Each node's counts add up to all rows, with the noise of all its cells: the sums are weighted by precision.
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
-        self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
+        self.rows, self._rows_variance = max(1.0, float((weights * totals).sum() / weights.sum())), 1 / weights.sum()
         most = self._most_groups(self.rows)
-        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
+        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(plan.FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
         self._keep_patterns(paired, pair_noise)
@@ -278,6 +318,11 @@ class NoisyTables:
         within = _each_value(self.target, self.target_part)
         wanted = [(node.axis(node.coarse), within) for node in self.nodes]
         self.by_target = self._released(plan.BY_TARGET, wanted, [self._weight(node) for node in self.nodes])
+        totals, precision = np.zeros(self.target.size), 0.0
+        for noisy in self.by_target:
+            totals += noisy.counts.sum(0) / (len(noisy.counts) * noisy.variance)
+            precision += 1 / (len(noisy.counts) * noisy.variance)
+        self._know_target(totals, precision)
         for node, noisy in zip(self.nodes, self.by_target, strict=True):
             node.take_margin(noisy.counts.sum(1), noisy.counts.shape[1] * noisy.variance)
 
@@ -299,12 +344,16 @@ class NoisyTables:
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
         expected = ExpectedTables(shares=shares, rows=self.rows, pairs=both, size=event.tables)
-        noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
+        noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)[: len(both)]
         roots = [float(np.sqrt(own).sum()) for own in shares]
-        for (one, other), score in zip(both, noisy, strict=False):
-            # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
-            by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
-            self.scores[one, other] = self.scores[other, one] = score - by_chance
+        # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
+        by_chance = [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
+        scores, self._score_noise = noisy - np.array(by_chance), event.scale
+        if self._public is not None:
+            scores, variance = self._public.scores_beside(wanted[: len(both)], scores, event.scale**2, self.rows)
+            self._score_noise = math.sqrt(variance)
+        for (one, other), score in zip(both, scores, strict=True):
+            self.scores[one, other] = self.scores[other, one] = score
 
     def _unknown_pairs(self) -> Iterable[tuple[int, int]]:
         """Return the pairs whose tables only records tell."""
@@ -326,7 +375,8 @@ class NoisyTables:
         wanted = [(axes[one], axes[other], *within) for one, other in chosen]
         counted = self._released(plan.PAIRS, wanted, [self._weight(*self._both(pair)) for pair in chosen])
         counted = [
-            own if within else NoisyCounts(counts=own.counts[:, :, None], variance=own.variance) for own in counted
+            own if within else replace(own, counts=own.counts[:, :, None], each=own.variances[:, :, None])
+            for own in counted
         ]
         self.pairs = dict(zip(chosen, counted, strict=True))
         classes = counted[0].counts.shape[2] if counted else 1
@@ -335,7 +385,9 @@ class NoisyTables:
             cells = noisy.counts.shape[0] * noisy.counts.shape[1] * noisy.variance
             totals += noisy.counts.sum((0, 1)) / cells
             precision += 1 / cells
-        self.class_rows = np.maximum(totals / precision, 1.0) if within else np.array([self.rows])
+        if within:
+            self._know_target(totals, precision)
+        self.class_rows = self.target_rows if within else np.array([self.rows])
         for place, node in enumerate(self.nodes):
             self.by_class.append(self._within_classes(place, node, classes))
             node.believe(self.rows)
@@ -385,9 +437,12 @@ class NoisyTables:
         return event.tables if event else 0
 
     def _mean_noise(self, purpose: str) -> float:
-        """Return the noise's deviation in a table with the mean number of counts; 0 without such a release."""
-        event = self._events.get(purpose)
-        return event.scale / math.sqrt(plan.COPIES.get(purpose, 1)) if event else 0.0
+        """Return the noise's deviation in a table with the mean number of counts; 0 without such a release.
+
+        Public rows are expected to take as much of it as of the last release.
+        """
+        event, left = self._events.get(purpose), 1.0 if self._public is None else self._public.left
+        return event.scale * math.sqrt(left / plan.COPIES.get(purpose, 1)) if event else 0.0
 
     def _most_groups(self, rows: float) -> int:
         """Return the approximate number of a column's groups in pairs, for a number of rows."""
@@ -402,7 +457,8 @@ class NoisyTables:
         """Return the weight of the noise of a table of these nodes, relative to others."""
         names = self._names(nodes)
         within = frozenset([self._settings.within])
-        if names in self._focus or names | within in self._focus:
+        asked = names in self._focus or names | within in self._focus
+        if asked or (self.pairs_within and any(frozenset([name]) | within in self._focus for name in names)):
             return _FOCUSED
         return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
 
@@ -439,7 +495,7 @@ class NoisyTables:
             found.append(NoisyCounts(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
             if purpose in _PUBLISHED:
                 self.published.append(CountedTable(axes=axes, noisy=found[-1], times=often))
-        return found
+        return found if self._public is None else self._public.beside(wanted, found)
 
     def _parts(
         self, purpose: str, numbers: Sequence[tuple[Node, NoisyCounts]], cut: Sequence[CutCells]
@@ -456,7 +512,7 @@ class NoisyTables:
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
         # The threshold in deviations allows at most _FALSE_A_NODE false pairs a node (Bonferroni).
         chance = min(ndtr(-_CLEAR - plan.few_units(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
-        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
+        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * self._score_noise][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
         chosen = chosen or both[: min(places, len(self.nodes))]

@@ -160,36 +160,37 @@ class ColumnPosterior:
 
     # -- what was counted --------------------------------------------------------------------------------------------
 
-    def see_cells(self, counts: Floats, variance: float) -> None:
-        """Take the counts ``(cells,)`` of all public cells."""
-        self._add_own(self._first[self._whole], counts[self._whole], variance)
+    def see_cells(self, counts: Floats, variances: Floats | float) -> None:
+        """Take the counts ``(cells,)`` of all public cells, and their noise's variances."""
+        variances = np.broadcast_to(variances, counts.shape)
+        self._add_own(self._first[self._whole], counts[self._whole], variances[self._whole])
         self._cell_counts = np.where(self._whole, 0.0, counts)
-        self._cell_precision = np.where(self._whole, 0.0, 1 / variance)
+        self._cell_precision = np.where(self._whole, 0.0, 1 / variances)
 
-    def see_lattices(self, counts: Floats, variance: float) -> None:
-        """Take the counts ``(K,)`` of the values of each lattice."""
-        self._lattice_counts, self._lattice_precision = counts, np.full(len(counts), 1 / variance)
+    def see_lattices(self, counts: Floats, variances: Floats | float) -> None:
+        """Take the counts ``(K,)`` of the values of each lattice, and their noise's variances."""
+        self._lattice_counts, self._lattice_precision = counts, np.broadcast_to(1 / variances, counts.shape)
 
-    def see_ranges(self, starts: Ints, ends: Ints, counts: Floats, variance: float) -> None:
+    def see_ranges(self, starts: Ints, ends: Ints, counts: Floats, variances: Floats | float) -> None:
         """Take the counts ``(m,)`` of ranges of integers, each of one leaf or several.
 
         Args:
             starts: ``(m,)`` the first integer of each.
             ends: ``(m,)`` the last.
             counts: ``(m,)``.
-            variance: Of each count's noise.
+            variances: ``(m,)`` of their noise.
         """
         first = np.searchsorted(self._starts, starts)
         last = np.searchsorted(self._starts, ends, side="right")
-        alone = last - first == 1
-        self._add_own(first[alone], counts[alone], variance)
+        alone, variances = last - first == 1, np.broadcast_to(variances, counts.shape)
+        self._add_own(first[alone], counts[alone], variances[alone])
         self._ranges = np.vstack([self._ranges, np.stack([first, last], axis=1)[~alone]])
         self._range_counts = np.append(self._range_counts, counts[~alone])
-        self._range_precision = np.append(self._range_precision, np.full(int((~alone).sum()), 1 / variance))
+        self._range_precision = np.append(self._range_precision, 1 / variances[~alone])
 
-    def _add_own(self, leaves: Ints, counts: Floats, variance: float) -> None:
+    def _add_own(self, leaves: Ints, counts: Floats, variances: Floats) -> None:
         """Combine counts of single leaves with those before, by precision."""
-        before, more = self._own_precision[leaves], 1 / variance
+        before, more = self._own_precision[leaves], 1 / variances
         self._own_counts[leaves] = (self._own_counts[leaves] * before + counts * more) / (before + more)
         self._own_precision[leaves] = before + more
 

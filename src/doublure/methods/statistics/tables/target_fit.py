@@ -23,26 +23,19 @@ _NEVER = -12.0
 _SURE = 10.0
 
 
-def target_counts(tables: list[NoisyCounts]) -> tuple[Floats, float]:
-    """Return the rows of each value of the target, from all tables together, and that estimate's precision."""
-    totals = sum(table.counts.sum(0) / (len(table.counts) * table.variance) for table in tables)
-    precision = sum(1 / (len(table.counts) * table.variance) for table in tables)
-    return np.maximum(totals / precision, 1.0), float(precision)
-
-
 def fit_target(
-    nodes: list[Node], tables: list[NoisyCounts], groups: Ints, known: Floats, rows: float
+    nodes: list[Node], tables: list[NoisyCounts], target: tuple[Floats, float], groups: Ints, known: Floats
 ) -> tuple[Floats, Floats]:
     """Return the logits of each value ``(V,)``, and the effects of each group of each node ``(sum of groups, V)``.
 
     Args:
         nodes: The columns' nodes.
         tables: For each node its noisy table with the target, ``(m, V)``.
+        target: ``(V,)`` rows of each value, and one over their variance.
         groups: ``(N, nodes)`` the groups of drawn rows.
         known: ``(N, V)`` logits of each value in the rows' components.
-        rows: Number of rows.
     """
-    totals, precision = target_counts(tables)
+    totals, precision = target
     rate = totals / totals.sum()
     sizes = [node.size for node in nodes]
     marks = sparse.csr_array(
@@ -54,7 +47,7 @@ def fit_target(
     weight = np.repeat([1 / table.variance for table in tables], sizes)[:, None]
     never = np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)])
     neighbours = np.concatenate([node.neighbours for node in nodes])[:-1].astype(np.float64)[:, None]
-    scale, values = rows / len(groups), len(rate)
+    scale, values = totals.sum() / len(groups), len(rate)
 
     def loss(moving: Floats) -> tuple[float, Floats]:
         bias, effects = moving[:values], moving[values:].reshape(counts.shape)

@@ -60,7 +60,7 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
     sides = {
         plan.NEIGHBOURS: 4, plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES,
         plan.VALUES: _SINGLE_VALUES,
-        plan.REPEATED: _SINGLE_VALUES,
+        plan.REPEATED: _SINGLE_VALUES, plan.TARGET: values,
         plan.CODES: _listed(schema, settings) / plan.CODE_LEVELS,
         plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
         plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,

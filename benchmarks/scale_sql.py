@@ -1,0 +1,181 @@
+"""How a fit that counts in a database grows with its records, beside the same records in a file: a row a fit.
+
+The engine makes twelve columns up (DuckDB by ``range()``, PostgreSQL by ``generate_series()``, both by ``random()``
+with a seed); DuckDB writes the same rows as Parquet, which ``--memory`` reads. Each fit is a process of its own.
+Seconds of the processor are this process's, in which DuckDB counts, or those of the server, too.
+
+    python benchmarks/scale_sql.py --engine duckdb --records 1_000_000 --folder /var/tmp/scale
+    python benchmarks/scale_sql.py --engine parquet --records 1_000_000 --folder /var/tmp/scale
+    python benchmarks/scale_sql.py --engine postgresql --records 1_000_000
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from robustness.killing import borrowed
+
+MEASURED = Path(__file__).parent / "measured" / "scale_sql.jsonl"
+SCHEMA = """
+doublure: 1
+kind: table
+unit: {{name: record, id: none}}
+units: {units}
+columns:
+  age: {{type: integer, bounds: [0, 110], missing: true}}
+  hours: {{type: integer, bounds: [0, 99], missing: false}}
+  income: {{type: real, bounds: [0, 1000000], precision: 2, missing: true}}
+  debt: {{type: real, bounds: [-100000, 1000000], precision: 2, missing: false}}
+  score: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
+  visits: {{type: integer, bounds: [0, 10000], missing: false}}
+  born: {{type: date, bounds: [1900-01-01, 2025-01-01], missing: false}}
+  seen: {{type: datetime, bounds: [2020-01-01, 2025-01-01], missing: false}}
+  sex: {{type: category, values: [f, m], missing: false}}
+  region: {{type: category, values: [{regions}], missing: false}}
+  married: {{type: boolean, missing: false}}
+  smokes: {{type: boolean, missing: true}}
+"""
+REGIONS = [f"r{number:02}" for number in range(26)]
+TABLE = """
+CREATE TABLE people AS SELECT
+  CASE WHEN random() < 0.05 THEN NULL ELSE a END AS age, floor(random() * 80)::int AS hours,
+  CASE WHEN random() < 0.05 THEN NULL ELSE round(exp(8 + a / 100.0 + 2 * random())::numeric(18, 4), 2)::float8 END
+    AS income,
+  round((random() * 60000 - 20000)::numeric(18, 4), 2)::float8 AS debt,
+  round((random() * random())::numeric(18, 6), 4)::float8 AS score, floor(-20 * ln(1 - random()))::int AS visits,
+  DATE '2024-06-01' - (a * 365 + floor(random() * 365)::int) AS born,
+  TIMESTAMP '2020-01-01' + floor(random() * 157680000)::int * INTERVAL '1 second' AS seen,
+  CASE WHEN random() < 0.5 THEN 'f' ELSE 'm' END AS sex, 'r' || lpad(floor(random() * 26)::int::text, 2, '0') AS region,
+  a > random() * 90 AS married, CASE WHEN random() < 0.05 THEN NULL ELSE random() < 0.2 END AS smokes
+FROM (SELECT floor(random() * 100)::int AS a FROM {rows}) AS people_of
+"""
+EPSILON, DELTA, SEED = 1.0, 1e-9, 0
+
+
+def in_duckdb(folder: Path, records: int) -> Path:
+    """Make a file of DuckDB with the table, and the same rows as Parquet; return the file."""
+    import duckdb
+
+    path = folder / f"people-{records}.db"
+    if not path.exists():
+        made = folder / f"making-{records}.db"
+        made.unlink(missing_ok=True)
+        with duckdb.connect(made) as connection:
+            connection.execute("SET threads = 1")
+            connection.execute("SET memory_limit = '3GB'")
+            connection.execute("SELECT setseed(0.5)")
+            connection.execute(TABLE.format(rows=f"range({records})"))
+            parquet = path.with_suffix(".parquet")
+            connection.execute(f"COPY people TO '{parquet}' (FORMAT parquet, ROW_GROUP_SIZE 1000000)")
+        made.rename(path)
+    return path
+
+
+@contextlib.contextmanager
+def in_postgres(records: int) -> Iterator[tuple[str, Any]]:
+    """Start a server whose table this is; yield its address, and what tells the processor seconds that it took."""
+    postgres = borrowed("support/postgres.py")
+    postgres._SETTINGS |= {"shared_buffers": "512MB", "max_wal_size": "2GB", "log_statement": "none"}
+    programs = postgres.find()
+    if programs is None:
+        raise SystemExit(postgres.WITHOUT)
+    with postgres.running(programs) as server:
+        os.environ["PGPASSWORD"] = server.password
+        with server.connect() as connection:
+            connection.execute("SET max_parallel_workers_per_gather = 0")
+            connection.execute("SELECT setseed(0.5)")
+            connection.execute(TABLE.format(rows=f"generate_series(1, {records})"))
+            connection.execute("ANALYZE people")
+
+        def spent() -> float:
+            """Return the seconds of the server and of its processes that have ended."""
+            time.sleep(0.5)  # a process that ends is counted once it is waited for
+            fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+        yield server.url(), spent
+
+
+def fit(data: str, engine: str, units: int, memory: str) -> None:
+    """Fit, and print what it took of this process: the way of a child."""
+    import doublure as db
+
+    schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS)))
+    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
+    stages: list[tuple[str, float]] = []
+
+    class Told:
+        """Notes when each stage began."""
+
+        def stage(self, name: str, total: int | None = None) -> None:
+            """Note it."""
+            stages.append((name, time.process_time()))
+
+        def at(self, done: int) -> None:
+            """Say nothing."""
+
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
+        start, before = time.perf_counter(), time.process_time()
+        options: dict[str, Any] = {"memory": memory} if engine == "parquet" else {"table": "people"}
+        db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=SEED, progress=Told(), **options)
+        wall, cpu = time.perf_counter() - start, time.process_time() - before
+    spent: dict[str, float] = {}
+    for (name, at), end in zip(stages, [*(at for _, at in stages[1:]), time.process_time()], strict=True):
+        spent[name] = round(spent.get(name, 0.0) + end - at, 2)
+    row = {
+        "engine": engine, "records": units, "columns": len(schema.columns), "method": "statistics",
+        "memory": memory if engine == "parquet" else None, "epsilon": EPSILON, "delta": DELTA, "seed": SEED,
+        "date": time.strftime("%Y-%m-%d"), "cpu_seconds": round(cpu, 1), "seconds": round(wall, 1),
+        "command": f"python benchmarks/scale_sql.py --engine {engine} --records {units}",
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "load": round(os.getloadavg()[0], 1),
+        "cpu_by_stage": spent,
+    }  # fmt: skip
+    print(json.dumps(row))
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=["duckdb", "parquet", "postgresql"], required=True)
+    parser.add_argument("--records", type=int, required=True)
+    parser.add_argument("--memory", default="2GB", help="for parquet")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--keep", action="store_true", help="the row")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        fit(given.child, given.engine, given.records, given.memory)
+        return
+    with contextlib.ExitStack() as stack:
+        spent = None
+        if given.engine == "postgresql":
+            data, spent = stack.enter_context(in_postgres(given.records))
+        else:
+            path = in_duckdb(given.folder, given.records)
+            data = f"duckdb:///{path}" if given.engine == "duckdb" else str(path.with_suffix(".parquet"))
+        ask = [sys.executable, __file__, "--child", data, "--engine", given.engine]
+        ask += ["--records", str(given.records), "--memory", given.memory]
+        before = spent() if spent else 0.0
+        row = json.loads(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        if spent:
+            row["server_cpu_seconds"] = round(spent() - before, 1)
+        print(json.dumps(row), flush=True)
+        if given.keep:
+            with MEASURED.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

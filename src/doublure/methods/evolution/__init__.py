@@ -1,0 +1,1 @@
+"""Private Evolution: votes of private images for public candidates."""

@@ -1,0 +1,46 @@
+"""Shrinkage of each class's groups towards those of all other rows, by empirical Bayes.
+
+A class differs from the others by δ in each group. Its noisy count c has the variance v, and the scaled count b of the
+other classes is independent of it, with the variance u. If δ has the variance t, the best estimate is b + w (c − b),
+with w = (t + u) / (t + u + v). The difference c − b has the variance t + u + v, which says how likely each t is; w is
+averaged over t (Efron and Morris 1973, JASA 68; Hoeting et al. 1999, Statistical Science 14). A class of many rows
+keeps its own counts, because b is uncertain. A rare class keeps of its own what noise does not explain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.methods.statistics.tables.leaves import Floats
+
+_RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+"""Variances of δ, over the noise's, that are equally likely a priori: half a decade apart while noise may hide δ."""
+
+
+def shrink_groups(counts: Floats, variances: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """Return the posterior means and variances of a column's groups by class, ``(m, V)`` each.
+
+    Args:
+        counts: ``(m, V)`` noisy counts.
+        variances: ``(m, V)``.
+        rows: ``(V,)`` rows of each class.
+    """
+    both = [_shrunk(counts, variances, rows, own) for own in range(len(rows))]
+    return np.stack([likely for likely, _ in both], axis=1), np.stack([left for _, left in both], axis=1)
+
+
+def _shrunk(counts: Floats, variances: Floats, rows: Floats, own: int) -> tuple[Floats, Floats]:
+    others = np.arange(len(rows)) != own
+    scale = rows[own] / max(float(rows[others].sum()), 1.0)
+    base, spread = scale * counts[:, others].sum(1), scale**2 * variances[:, others].sum(1)
+    base += (counts[:, own] - base).mean()  # a class's rows are known from its own count
+    apart = counts[:, own] - base
+    noise = (variances[:, own] + spread) * (1 - 1 / max(2, len(apart)))
+    priors = np.array(_RATIOS)[:, None] * noise.mean()
+    total = noise + priors
+    logs = -0.5 * (np.log(total) + apart**2 / total).sum(1)
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    each = (spread + priors) / (spread + priors + variances[:, own])
+    kept, squared = chances @ each, chances @ each**2
+    return base + kept * apart, kept * variances[:, own] + (squared - kept**2) * apart**2

@@ -1,0 +1,250 @@
+"""Forecasts of what noise hides, from public figures and released counts.
+
+A table of N rows has noise s in each cell. Of a difference D (total variation) from what is drawn without the table,
+D² / (D² + h²) is kept (James and Stein 1961): half of the difference h. A relation between two columns of m groups lies
+in a ridge of m of the m² cells, so that h = m^1.5 s / 2N. A value of the target with n rows differs from the others in
+all m groups of a column, so that h = m s / 2n. A pair is not counted where its score is below its threshold of two
+deviations; a score is 2 N D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from doublure.access import Access
+from doublure.encode.columns import integer_domain
+from doublure.errors import printable
+from doublure.methods.method import Released
+from doublure.methods.statistics.tables import plan
+from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.schema import Schema
+from doublure.schema.scalars import label
+
+_STRONG = 0.18
+"""Total variation from independence of two normal numbers with a correlation of 0.5, a large effect (Cohen 1988)."""
+_SEEN, _HALF = 3.0, 0.5
+"""Standard deviations from which on a count is detected (Currie 1968, Analytical Chemistry 40), and the difference of a
+value's rows that is kept by half."""
+_NAMED = 5
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
+_CELLS = 20
+"""Cells in which a column of many values is judged, as ``benchmarks/dominance.py`` judges it."""
+_ANY, _MANY, _FEW = "columns", f"columns of more than {plan.NARROW} values", f"columns of at most {plan.NARROW} values"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseForecast:
+    """Forecast of what the releases of a table will show.
+
+    Attributes:
+        schema: The public facts.
+        events: The releases by purpose.
+        within: The column that is drawn last, or an empty text.
+        groups: Most groups of a column in pairs, if they are given.
+        given: How many of the first columns are not counted.
+    """
+
+    schema: Schema
+    events: Mapping[str, DiscreteGaussianEvent]
+    within: str = ""
+    groups: int | None = None
+    given: int = 0
+
+    @classmethod
+    def of(
+        cls, schema: Schema, accesses: Iterable[Access], prefix: str = "", **more: str | int | None
+    ) -> NoiseForecast:
+        """Return the forecast of planned accesses whose purposes have a prefix."""
+        events = {
+            access.purpose.removeprefix(prefix): access.event
+            for access in accesses
+            if access.purpose.startswith(prefix) and isinstance(access.event, DiscreteGaussianEvent)
+        }
+        return cls(schema=schema, events=events, **more)  # type: ignore[arg-type]
+
+    def hidden_relations(self) -> dict[str, float]:
+        """Return the total variation from independence of which half is lost, by kind of columns; 1 if all is lost."""
+        names = [name for name in plan.counted_columns(self.schema) if name != self.within][self.given :]
+        wide = [name for name in names if plan.may_be_wide(self.schema, name)]
+        kinds = {_MANY: wide, _FEW: [name for name in names if name not in wide]}
+        kinds = {kind: own for kind, own in kinds.items() if len(own) > 1} or {_ANY: names} if len(names) > 1 else {}
+        if len(kinds) == 1:
+            kinds = {_ANY: next(iter(kinds.values()))}
+        if plan.PAIRS not in self.events:
+            return dict.fromkeys(kinds, 1.0)
+        unseen = self.events[plan.SCORES].scale / self._rows if plan.SCORES in self.events else 0.0
+        sides = {kind: sum(self._sizes(own)) / len(own) for kind, own in kinds.items()}
+        return {kind: min(1.0, max(unseen, self._halved(side))) for kind, side in sides.items()}
+
+    def hidden_rows(self) -> float:
+        """Return the rows of a value of the target up to which its columns are mostly those of all rows; 0: unknown."""
+        names = [name for name in plan.counted_columns(self.schema) if name != self.within]
+        if not self.within or len(names) < 2:
+            return 0.0
+        sizes = self._sizes(names)
+        side = sum(sizes) / len(sizes)
+        if plan.BY_TARGET in self.events:
+            return side * self._noise(plan.BY_TARGET)
+        precision = sum(1 / size for size in sizes) * (1 - 1 / len(sizes))  # of a margin of all of a column's pairs
+        return side * self._noise(plan.PAIRS) / math.sqrt(precision)
+
+    def rare_values(self, released: Released) -> tuple[str, ...]:
+        """Return a sentence about values of the target that noise hides.
+
+        Args:
+            released: Reads the noisy tables; none before a fit.
+        """
+        name = plan.counted_target(self.schema, self.within)
+        column = self.schema.columns.get(name)
+        if column is None:
+            return ()
+        shares, spread, rows = column.fact("shares"), 0.0, dict[str, float]()
+        if isinstance(shares, Mapping):
+            rows = {label(value): shares[label(value)] * self.schema.public_units for value in column.domain}
+        elif plan.TARGET in self.events:
+            spread = self._noise(plan.TARGET)
+            own = next((table for table in released() if table.columns == (name,)), None)
+            rows = {} if own is None else dict(zip(own.cells[0], own.counts.tolist(), strict=True))
+        hidden = max(self.hidden_rows(), _SEEN * spread)
+        rare = [value for value, own in rows.items() if own < hidden]
+        if not rare:
+            return ()
+        named = [f"{printable(value)} (about {max(0, round(rows[value])):,})" for value in rare[:_NAMED]]
+        more = f" and {len(rare) - _NAMED} more" if len(rare) > _NAMED else ""
+        counted = f"; counts have a standard deviation of {spread:,.0f}" if spread else ""
+        return (
+            f"{printable(name)}: values of fewer than about {_rounded(hidden):,} rows are below the noise, and their "
+            f"other columns are mostly those of all rows: {', '.join(named)}{more}{counted}",
+        )
+
+    def described_target(self) -> tuple[str, ...]:
+        """Return a line about the counts of the target's values."""
+        if plan.TARGET not in self.events:
+            return ()
+        name, spread = plan.counted_target(self.schema, self.within), self._noise(plan.TARGET)
+        hidden = max(self.hidden_rows(), _SEEN * spread)
+        return (
+            f"Forecast: rows of each value of {printable(name)} are counted with a standard deviation of "
+            f"{spread:,.0f}; values of fewer than about {_rounded(hidden):,} rows are below the noise",
+        )
+
+    def spread(self, name: str) -> float:
+        """Return the standard deviation of the count of a listed value, in rows: of all its counts together."""
+        precision = sum(1 / self._noise(each) ** 2 for each in self._counts_of(name))
+        others = [each for each in plan.counted_columns(self.schema) if each != self.within]
+        if name == self.within:  # the margin of each column's table within it
+            every = plan.BY_TARGET if plan.BY_TARGET in self.events else plan.PAIRS
+            precision += sum(1 / size for size in self._sizes(others)) / self._noise(every) ** 2
+        return 1 / math.sqrt(precision) if precision else math.inf
+
+    def distance(self, names: Sequence[str]) -> float:
+        """Return the expected total variation of a column or a pair, of as many rows as units; 1 without pairs."""
+        alone = [self._of_column(name) for name in names]
+        if len(names) < 2:
+            return alone[0]
+        if plan.PAIRS not in self.events:
+            return 1.0
+        sizes = self._sizes([name for name in names if name != self.within] or names)
+        relation = self._halved(sum(sizes) / len(sizes))
+        return min(1.0, math.hypot(relation, *alone))
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _counts_of(self, name: str) -> list[str]:
+        """Return the releases that count each value of a column."""
+        own = plan.TARGET if name == plan.counted_target(self.schema, self.within) else ""
+        wide = plan.CODES if plan.has_groups(self.schema, name) else plan.COLUMNS
+        return [purpose for purpose in (own, "" if name == self.within else wide) if purpose in self.events]
+
+    def _of_column(self, name: str) -> float:
+        """Return half the sum of a column's errors in cells: its values, or 20 of about equal rows.
+
+        Drawn are as many rows as there are units, so that they vary as the private ones do.
+        """
+        noise = self.spread(name)
+        if plan.may_be_wide(self.schema, name):
+            cells, counted = _CELLS, max(_CELLS, self._rows / (plan.SEEN_ALONE * noise))
+        else:
+            cells = counted = integer_domain(self.schema, name).size
+        half = math.sqrt(cells) * _MEAN_OF_NORMAL / (2 * self._rows)
+        hidden = half * math.sqrt(counted) * noise  # of a distance of 1 from what is public, a part is kept
+        return min(1.0, math.hypot(hidden / math.hypot(1, hidden), half * math.sqrt(self._rows)))
+
+    @property
+    def _rows(self) -> int:
+        return self.schema.public_units * self.schema.most_records
+
+    @property
+    def _classes(self) -> int:
+        within = self.within and plan.BY_TARGET not in self.events
+        return integer_domain(self.schema, self.within).size if within else 1
+
+    def _noise(self, purpose: str) -> float:
+        return self.events[purpose].scale / math.sqrt(plan.COPIES.get(purpose, 1))
+
+    @property
+    def _groups(self) -> float:
+        """The approximate number of groups of a column of many values in pairs."""
+        most = self.groups or plan.groups_for(self._rows / (self._noise(plan.PAIRS) * self._classes))
+        seen = self._rows / (plan.SEEN * self._noise(plan.COLUMNS))
+        return min(most, max(min(plan.FEWEST_PAIRED, most), seen))
+
+    def _sizes(self, names: Sequence[str]) -> list[float]:
+        """Return the number of groups of columns in pairs."""
+        most, schema = self._groups, self.schema
+        wide = [plan.may_be_wide(schema, name) for name in names]
+        return [
+            most if many else min(most, integer_domain(schema, name).size)
+            for name, many in zip(names, wide, strict=True)
+        ]
+
+    def _halved(self, side: float) -> float:
+        precision = 1 / (self._noise(plan.PAIRS) ** 2 * self._classes)
+        if plan.TREE in self.events and not self.given:  # its finer cells, added up; much of it is given otherwise
+            noise = self._noise(plan.TREE)
+            fine = max(1.0, plan.fine_groups(self._rows / noise, self._rows) / self._groups)
+            precision += 1 / (fine * noise) ** 2
+        return float(side**1.5 / math.sqrt(precision) / (2 * self._rows))
+
+
+def _rounded(rows: float) -> int:
+    return int(float(f"{rows:.1e}"))
+
+
+def keeps_relations(within: Mapping[str, float], beside: Mapping[str, float]) -> bool:
+    """Say whether pairs within the target keep strong relations, or as much of any as pairs beside it do.
+
+    Args:
+        within: What :meth:`NoiseForecast.hidden_relations` returns if all pairs are counted within the target.
+        beside: The same if chosen pairs are counted beside it.
+    """
+    return all(distance <= max(_STRONG, beside[kind]) for kind, distance in within.items())
+
+
+def relation_limits(hidden: Mapping[str, float], of: str = "") -> tuple[str, ...]:
+    """Return a sentence about relations that are mostly lost; none if a strong one keeps more than half.
+
+    Args:
+        hidden: What :meth:`NoiseForecast.hidden_relations` returns.
+        of: Words about the columns' table.
+    """
+    lost = [kind for kind, distance in hidden.items() if distance > _STRONG]
+    if not lost:
+        return ()
+    kind = "columns" if len(lost) == len(hidden) else lost[0]
+    if all(hidden[each] == 1.0 for each in lost):
+        return (f"Relations between {kind}{of} are lost: they are drawn as independent",)
+    return (f"Relations between {kind}{of} are below the noise: a correlation of 0.5 loses more than half of itself",)
+
+
+def described_relations(hidden: Mapping[str, float], of: str = "") -> tuple[str, ...]:
+    """Return a line about the relations that noise hides by half."""
+    said = [f"{distance:.2g} ({kind}{of})" for kind, distance in hidden.items() if distance < 1]
+    if not said:
+        return ()
+    return (
+        f"Forecast: noise takes half of a relation whose total variation from independence is {', '.join(said)}; a "
+        f"correlation of 0.5 has {_STRONG}",
+    )

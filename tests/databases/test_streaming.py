@@ -1,0 +1,150 @@
+"""Rows that methods need are streamed from a database as Arrow, and synthetic rows are written back as a table."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
+pytest.importorskip("duckdb", reason="pip install doublure[sql]")
+
+import pandas as pd
+import worlds
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.data.databases.relation import NamedRelation
+from doublure.data.databases.streaming import ArrowDuck, ArrowPostgres, DatabaseStream, table_output
+from doublure.data.opening import open_data
+from doublure.errors import DataError, DoublureError, SettingError
+
+SCHEMA = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 60
+columns:
+  age: {type: integer, bounds: [18, 90], missing: false}
+  price: {type: real, bounds: [-5.5, 999.99], precision: 2, missing: false}
+  job: {type: category, values: [clown, cook, nurse, "it's"], missing: ["?", "NA"]}
+  smokes: {type: boolean, missing: true}
+  born: {type: date, bounds: [1930-01-01, 2005-12-31], missing: true}
+  seen: {type: datetime, bounds: [2020-01-01T00:00:00, 2023-12-31T23:59:59], missing: false}
+  wake: {type: time, bounds: ["04:00", "23:00"], step: 60, missing: true}
+"""
+ENGINES = ["duckdb", "postgresql"]
+
+
+def base(engine, folder, monkeypatch, request, rows, name="streamed"):
+    """Return the address of a database that has a table of rows."""
+    if engine == "duckdb":
+        return worlds.duck_file(folder / "f.db", rows, name)
+    pytest.importorskip("adbc_driver_postgresql", reason="pip install doublure[sql]")
+    server = request.getfixturevalue("postgres")
+    monkeypatch.setenv("PGPASSWORD", server.password)
+    with server.connect() as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        worlds.create(connection.execute, rows, name)
+    return server.url()
+
+
+def table_of(url, table):
+    return f"{url}?table={table}" if url.startswith("duckdb") else f"{url}/{table}"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_cells_of_a_stream_are_those_of_the_rows(engine, tmp_path, monkeypatch, request):
+    rows, schema = worlds.records(80), db.Schema.parse(SCHEMA)
+    url = base(engine, tmp_path, monkeypatch, request, rows)
+    worlds.duck_file(tmp_path / "own.db", rows)
+    own = open_data(worlds.duck_rows(tmp_path / "own.db"), "table", schema.written).load(schema)
+    source = open_data(DatabaseStream(url, NamedRelation(table="streamed")), "table", schema.written)
+    source.check(schema)
+    found = source.load(schema)
+    pd.testing.assert_frame_equal(found.frame, own.frame)
+    with pytest.raises(DataError, match="once"):
+        source.load(schema)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(engine, tmp_path, monkeypatch, request):
+    """Rule 11: no row is asked for before the charge. Types are kept; a table is never replaced unasked."""
+    pytest.importorskip("torch", reason="pip install doublure[torch]")
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    plan = db.plan(db.Schema.parse(SCHEMA), method="dpgan", epsilon=3.0, delta=1e-4, steps=2, accountant="rdp")
+    ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
+    read, charged = DatabaseStream._batches, []
+
+    def noted(stream, *given):
+        charged.append(len(db.Ledger.open(ledger.path).entries) > 1)
+        yield from read(stream, *given)
+
+    monkeypatch.setattr(DatabaseStream, "_batches", noted)
+    driver, said = ArrowDuck if engine == "duckdb" else ArrowPostgres, []
+    asked = driver.rows
+
+    def note(database, text):
+        said.append((text, len(db.Ledger.open(ledger.path).entries) > 1))
+        return asked(database, text)
+
+    monkeypatch.setattr(driver, "rows", note)
+    db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
+    assert charged == [True]
+    assert [paid for _, paid in said] == [False, True]
+    assert said[0][0].endswith("LIMIT 0")  # the header; no row is read before the charge
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["database"] == {"engine": engine, "table": "streamed"}
+    made = table_of(url, f"made_{random.getrandbits(30)}")
+    words = ["sample", str(tmp_path / "run"), "-o", made, "-n", "30", "--seed", "2"]
+    assert run_guarded(app, words) == 0
+    assert run_guarded(app, words) == 2
+    assert run_guarded(app, [*words, "--force"]) == 0
+    schema = db.Schema.parse(SCHEMA)
+    name = made.rpartition("=" if engine == "duckdb" else "/")[2]
+    again = open_data(DatabaseStream(url, NamedRelation(table=name)), "table", schema.written)
+    again.check(schema)
+    found = again.load(schema).frame
+    plain = db.load(tmp_path / "run").sample(30, seed=2)
+    for column in ("age", "price", "born", "seen"):
+        assert found[column].isna().tolist() == plain[column].isna().tolist()
+        assert (found[column].dropna().to_numpy() == plain[column].dropna().to_numpy()).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_rows_of_a_release_become_a_table(engine, tmp_path, monkeypatch, request):
+    """The bundle is verified as always, and the table has its rows."""
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    schema = db.Schema.parse(SCHEMA)
+    plan = db.plan(schema, epsilon=3.0, delta=1e-4, accountant="rdp", fit_steps=5, starts=1)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
+    db.fit(url, plan, ledger=ledger, out=tmp_path / "run", seed=1, progress=False, table="streamed")
+    into = table_of(url, f"released_{engine}")
+    words = ["release", str(tmp_path / "run"), "-n", "40", "--into", into]
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "csv"), "--format", "csv"]) == 2
+    assert not (tmp_path / "csv").exists()
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "bundle")]) == 0
+    assert db.verify(tmp_path / "bundle", ledger=ledger.path)["files"] > 3
+    found = open_data(DatabaseStream(url, NamedRelation(table=f"released_{engine}")), "table", schema.written)
+    found.check(schema)
+    wanted = open_data(tmp_path / "bundle" / "data.parquet", "table", schema.written)
+    wanted.check(schema)
+    pd.testing.assert_frame_equal(found.load(schema).frame, wanted.load(schema).frame)
+    assert run_guarded(app, [*words, "-o", str(tmp_path / "again")]) == 2
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monkeypatch, request):
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(5))
+    made = table_of(url, "half")
+    with pytest.raises(ZeroDivisionError), table_output(made, forced=False):
+        raise ZeroDivisionError
+    with pytest.raises(SettingError, match="already"), table_output(table_of(url, "streamed"), forced=False):
+        pass
+    with pytest.raises(DoublureError), table_output(url, forced=False):
+        pass
+    with pytest.raises(DataError):
+        DatabaseStream(url, NamedRelation(table="half")).__arrow_c_stream__()
