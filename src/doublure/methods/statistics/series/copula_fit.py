@@ -321,7 +321,8 @@ class _Fit:
             shifts = shape.shifts(condition, len(body)).double() * constant
             return torch.cat([torch.full((len(body), 1), constant, dtype=torch.float64), shifts, found], dim=1)
 
-        of_all, of_groups = math.sqrt(copula_plan.COMMON_SHARE), math.sqrt(1 - copula_plan.COMMON_SHARE)
+        common = settings.common_share or 0.0
+        of_all, of_groups = math.sqrt(common), math.sqrt(1 - common)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
             group = scores.group(body, condition)
@@ -329,10 +330,11 @@ class _Fit:
             if shape.groups == 1:
                 return own.float(), own.float()
             there = torch.nn.functional.one_hot(group, shape.groups).double() * of_groups
-            there = torch.cat([torch.full((len(body), 1), of_all, dtype=torch.float64), there], dim=1)
+            if common:
+                there = torch.cat([torch.full((len(body), 1), of_all, dtype=torch.float64), there], dim=1)
             return torch.einsum("bg,bd->bgd", there, own).flatten(1).float(), own.float()
 
-        size, blocks = 1 + shape.shifting + shape.parts, shape.groups + (shape.groups > 1)
+        size, blocks = 1 + shape.shifting + shape.parts, shape.groups + (common > 0)
         noise = self._noise(copula_plan.PRODUCTS, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(blocks * size, size), max_records=self._most, noise=noise)
         sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(blocks, size, size)
@@ -341,8 +343,9 @@ class _Fit:
         both = np.outer(scale, scale)
         # The sum is symmetric and its noise is not: the mean of both halves has less noise.
         sums, deviations = (sums + sums.transpose(0, 2, 1)) / 2 * both, noise / math.sqrt(2) * both
-        total, of_total = sums[0], deviations
-        if shape.groups > 1:
+        total, of_total = sums.sum(0), deviations * math.sqrt(len(sums))
+        if common:
+            total, of_total = sums[0], deviations
             sums, deviations = sums[1:] / of_groups, deviations / of_groups
             precise = np.array([of_all**2, of_groups**2 / shape.groups])
             total = (precise[0] * total / of_all + precise[1] * sums.sum(0)) / precise.sum()

@@ -40,9 +40,6 @@ TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM = (
 
 WEIGHT = 1024
 """Denominator of the weights of the root and the levels, which are whole numbers."""
-COMMON_SHARE = 0.5
-"""Share of a series' squared length for the sum over all groups, beside that of its own group. Then the common part has
-at most √2 times the noise of one group, however many groups there are."""
 OWN_LEAVES = 64
 """Leaves of a group's own trees."""
 
@@ -53,7 +50,7 @@ _BYTES = 4
 _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
 """Cost of exact noise on a number, of a value's score, and of eigenvalues (times the side's cube), in operations on
 matrices."""
-_LEVELS = 4
+_LEVELS, _COMMON_SHARE = 4, 0.5
 _MOST_NOISE_OF_CHANNELS = 0.03
 _MOST_NOISE_OF_GROUPS = 0.03
 """Noise of a share of series within a group, at which groups are worth it: tables of a group differ from the common
@@ -106,6 +103,12 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         enough = not shifting and noise * groups * _LEVELS <= _MOST_NOISE_OF_GROUPS
         enough = enough and schema.public_units >= _UNITS_A_VALUE * groups * _LEVELS * parts
         levels = _LEVELS if enough and groups * _LEVELS * parts**2 <= _MOST_NUMBERS else 1
+    common = settings.common_share
+    if common is None:
+        common = _COMMON_SHARE if groups * levels > 1 else 0.0
+    if common and groups * levels == 1:
+        remedy = "leave it out, or set grouped or level_groups"
+        raise SettingError("is shared by no groups: there is one", field="common_share", remedy=remedy)
     own = settings.own_tables
     if own is None:
         own = groups * levels > 1 and noise * groups * levels <= _MOST_NOISE_OF_GROUPS
@@ -120,6 +123,7 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         update={
             "grouped": tuple(name for name in schema.attributes if name in grouped),
             "level_groups": levels,
+            "common_share": common,
             "own_tables": own,
             "exact_tables": exact,
             "calm": calm,
