@@ -3,7 +3,7 @@
 One series is the unit, add/remove, δ = 1e-5. All series are private: figures tell synthetic series from them, and a
 set of daily loads keeps the fifth aside that :mod:`series_methods` does.
 
-    python benchmarks/series_dominance.py run [--data returns] [--arms ours one] [--epsilons 1 3 10] [--seeds 0]
+    python benchmarks/series_dominance.py run [--data returns] [--arms ours simplest] [--epsilons 1 3 10] [--seeds 0]
     python benchmarks/series_dominance.py table
 """
 
