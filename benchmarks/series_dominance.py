@@ -112,7 +112,7 @@ def _numbers(schema: db.Schema, channel: str, values: Any) -> Floats:
     column = schema.channels[channel]
     if not isinstance(column, StateChannel):
         return np.asarray(values, dtype=float)
-    places = {str(value): place for place, value in enumerate(column.domain)}
+    places = {str(value): place for place, value in enumerate(column.values)}
     found: Floats = np.vectorize(lambda value: places[str(value)])(values).astype(float)
     return found
 
