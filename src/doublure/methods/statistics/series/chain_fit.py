@@ -18,8 +18,9 @@ from torch import Tensor
 from doublure.networks.chains import UNLIKELY, MarkovChain
 
 _RATE = 0.1
-_START_SPREAD, _STEP_SPREAD, _OWN_SPREAD, _EFFECT_SPREAD = 3.0, 1.0, 0.3, 0.3
-"""Widths of the prior, log(1 + (x / width)²): all steps' logits, a step's shift, its own transitions, attributes."""
+_START_SPREAD, _CLASS_SPREAD, _STEP_SPREAD, _OWN_SPREAD, _EFFECT_SPREAD = 3.0, 0.3, 1.0, 0.3, 0.3
+"""Widths of the prior, log(1 + (x / width)²): all steps' logits, a class's, a step's shift, its own transitions,
+attributes. A step shifts by its tilt."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,6 +37,7 @@ class ChainTables:
         values: ``(R, K)`` the values of each group, as one-hot blocks, one an attribute.
         weights: ``(R, C)`` shares of all series: group, class; they add up to 1.
         precision: One over the variance of both tables' noise.
+        tilt: How far a step tilts the states' logits for a log ratio of 1 of their shares; 1: steps are independent.
     """
 
     present: Tensor
@@ -47,6 +49,7 @@ class ChainTables:
     values: Tensor
     weights: Tensor
     precision: float
+    tilt: float = 1.0
 
     @property
     def cells(self) -> int:
@@ -99,25 +102,27 @@ def fit_chain(
         The mean squared error of all tables' cells, in units of the noise's variance.
     """
     cells, masked = tables.cells, torch.where(tables.present, 0.0, UNLIKELY)
-    first, following, own, shift, added = (
+    first, common, following, own, shift, added = (
         torch.zeros(shape, requires_grad=True)
         for shape in (
             chain.start.shape,
+            (1, 1, *chain.transitions.shape[2:]),
             (len(chain.start), 1, *chain.transitions.shape[2:]),
             chain.transitions.shape,
             chain.effects.shape[1:],
             chain.effects.shape,
         )
     )
-    spreads = (_START_SPREAD, _START_SPREAD, _OWN_SPREAD, _STEP_SPREAD, _EFFECT_SPREAD)
-    parameters = (first, following, own, shift, added)
+    of_step = _STEP_SPREAD * tables.tilt
+    spreads = (_START_SPREAD, _START_SPREAD, _CLASS_SPREAD, _OWN_SPREAD, of_step, _EFFECT_SPREAD)
+    parameters = (first, common, following, own, shift, added)
     optimiser = torch.optim.Adam(parameters, lr=_RATE, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
 
     def logits() -> tuple[Tensor, Tensor]:
         """Return logits of the first step ``(C, G)`` and of transitions ``(C, S - 1, G, G)``, without attributes."""
         begins = tables.start + first + (shift + masked)[0]
-        return begins, tables.transitions + following + own + (shift + masked)[1:, None]
+        return begins, tables.transitions + common + following + own + (shift + masked)[1:, None]
 
     def misfit() -> Tensor:
         singles, pairs = expected(*logits(), tables.effects + added, tables.values, tables.weights)

@@ -140,7 +140,9 @@ class StepCounts:
 
 
 def _grouped(counts: Floats, noise: float, most: int, states: int) -> Grouping:
-    """Return groups of codes of about equal mass, at most ``most`` beside the states."""
+    """Return groups of codes of about equal mass, at most ``most`` beside the states; few codes are each alone."""
+    if len(counts) - states <= most:
+        return Grouping.of(np.arange(len(counts)), np.ones(len(counts)))
     found = grouping.group_ordered(counts, noise=noise, most=most, states=states)
     for fewer in range(most - 1, 0, -1):
         if found.size <= most + states:

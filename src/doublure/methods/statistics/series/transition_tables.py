@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from doublure.encode.series_codes import SeriesCodes
 from doublure.methods.statistics.binning import james_stein_counts, project_to_simplex
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
+from doublure.methods.statistics.series.marginal_tables import shrink_by_evidence
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, PERSISTENCE, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
@@ -30,7 +31,7 @@ _RAKES = 20
 _LEAST_EFFECT = 0.03
 """Least initial ratio of a state's share under an attribute's value to its share over all values."""
 _LEAST_KEPT = 0.05
-"""Share of independence in the transitions that chains begin with."""
+"""Share of independence in the transitions that chains begin with, of what changes."""
 
 
 def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
@@ -137,20 +138,23 @@ class _StepTables:
         own, levels = self._counts.groups[channel], len(weights[0])
         masses = self._masses(channel)
         by_step = self._masses_by_step(channel, masses)
-        begun = np.log(self._transitions(channel, masses))[:, None]
+        begun = self._transitions(channel, masses)
+        tilt = max(_tilt(begun, masses), 1 / self._length)  # fewer changes than one a series leave no trace
         transitions = torch.zeros(levels, self._length - 1, states, states)
-        shifted = begun + np.log(by_step[1:] / np.maximum(masses, LEAST_SHARE))[:, None]
+        shifted = np.log(begun)[:, None] + tilt * np.log(by_step[1:] / np.maximum(masses, LEAST_SHARE))[:, None]
         transitions[: len(begun), :, : own.size, : own.size] = torch.from_numpy(shifted)
         return ChainTables(
             present=_present([own.size] * self._length, states),
             start=_padded_logs(by_step[0], states)[None],
             transitions=transitions,
-            effects=self._effects(self._counts.step_values[channel], by_step, states),
+            effects=self._effects(self._counts.step_values[channel], by_step, states)
+            * torch.tensor([1.0] + [tilt] * (self._length - 1))[:, None],
             pairs=_stacked(self._counts.pairs[channel], (levels, states, states)) / self._counts.rows,
             singles=self._by_value(self._counts.step_values[channel], states) / self._counts.rows,
             values=self.values,
             weights=weights,
             precision=self._precision,
+            tilt=tilt,
         )
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -216,22 +220,43 @@ class _StepTables:
     def _transitions(self, channel: int, masses: Floats) -> Floats:
         """Return transition chances ``(levels, groups, groups)`` within each level, at all steps together.
 
-        Each level's table is shrunk towards that of all levels, and the latter towards independent steps (James and
-        Stein's estimator, positive part).
+        Each level's table is shrunk towards its states with the transitions of all levels, as far as there is no
+        evidence of others, and the table of all levels towards independent steps (James and Stein).
         """
         tables = np.sum(self._counts.pairs[channel], axis=0)
         variance = self._counts.variance * len(self._counts.pairs[channel])
         total = self._counts.rows * len(self._counts.pairs[channel])
         alone = np.outer(masses, masses) * total
         together = james_stein_counts(tables.sum(0), alone, variance=variance * len(tables))
+        usual = (together + LEAST_SHARE * total) / (together + LEAST_SHARE * total).sum(1, keepdims=True)
         found: Floats = np.empty_like(tables)
         for level, table in enumerate(tables):
-            share = max(table.sum(), 1.0) / total
-            own = james_stein_counts(table, together * share, variance=variance)
+            noise = np.full(len(table), variance * len(table))
+            states = project_to_simplex(table.sum(1), noise, total=max(table.sum(), 1.0))
+            base = states[:, None] * usual
+            apart = shrink_by_evidence((table - base).reshape(-1, 1), variance, np.array([math.sqrt(variance)]))
+            own = project_to_simplex(base.ravel() + apart[:, 0], np.ones(base.size), total=states.sum())
+            own = own.reshape(base.shape) + LEAST_SHARE * usual
             sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
-            mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + LEAST_SHARE * own.sum()
+            changing = (1 - np.trace(own) / own.sum()) / max(1 - np.trace(sides) / own.sum(), LEAST_SHARE)
+            kept = _LEAST_KEPT * min(1.0, changing)
+            mixed = (1 - kept) * own + kept * sides + LEAST_SHARE * own.sum()
             found[level] = mixed / mixed.sum(1, keepdims=True)
         return found
+
+
+def _tilt(transitions: Floats, masses: Floats) -> float:
+    """Return the part of a log ratio of shares by which a chain's steps are tilted, so that its shares have that ratio.
+
+    A step keeps λ of what the steps before it tilted, so that 1 - λ is left to it: how often states change, over how
+    often independent ones do.
+
+    Args:
+        transitions: ``(levels, groups, groups)`` chances of the next state.
+        masses: ``(groups,)`` shares of the states.
+    """
+    kept = np.einsum("lgg,g->l", transitions, masses).mean()
+    return float(np.clip((1 - kept) / max(1 - float((masses**2).sum()), LEAST_SHARE), 0, 1))
 
 
 def value_groups(shares: Sequence[Floats]) -> tuple[Tensor, Tensor]:
