@@ -216,6 +216,22 @@ def test_load_release_and_verify_import_no_function(module, tmp_path):
     assert any("extractor scattering" in source for source in card["public_sources"])
 
 
+@pytest.mark.parametrize("given", [{"facts": None}, {"facts": None, "candidates": "hostile_module:paint"}])
+def test_a_forged_plan_imports_no_function(module, tmp_path, given):
+    """A plan without facts of its candidates would have them read: loading a folder would run its author's module."""
+    plan = planned("greys_of_mine:shades")
+    fitted(plan, tmp_path)
+    for name in ("greys_of_mine", "hostile_module"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+        sys.modules.pop(name, None)
+    forged = json.loads((tmp_path / "run/plan.json").read_text())
+    forged["settings"] |= given
+    (tmp_path / "run/plan.json").write_text(json.dumps(forged))
+    for read in (lambda: db.load(tmp_path / "run"), lambda: Plan.load(tmp_path / "run/plan.json")):
+        with pytest.raises(InputError, match="candidates"):
+            read()
+
+
 def test_images_come_in_their_natural_size(tmp_path):
     draw = np.random.default_rng(1)
     np.savez(tmp_path / "large.npz", images=draw.integers(0, 256, (40, 64, 64, 3), dtype=np.uint8))

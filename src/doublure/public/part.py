@@ -60,6 +60,11 @@ class PublicPart(MethodSettings):
 
     @property
     @override
+    def unpinned(self) -> str | None:
+        return "public" if self.public and self.public_facts is None else None
+
+    @property
+    @override
     def public_sources(self) -> tuple[str, ...]:
         return (self.facts.source,)
 

@@ -152,6 +152,11 @@ class PublicRowsPart(MethodSettings):
 
     @property
     @override
+    def unpinned(self) -> str | None:
+        return "public" if self.public and self.public_rows is None else None
+
+    @property
+    @override
     def public_sources(self) -> tuple[str, ...]:
         return () if self.public_rows is None else (self.public_rows.line,)
 

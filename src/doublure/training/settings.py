@@ -137,14 +137,23 @@ class MethodSettings(Model):
         said = {name: value for name, value in self.model_dump(mode="json").items() if self._is_said(name, value)}
         return {**said, **self.all_constants()}
 
+    @property
+    def unpinned(self) -> str | None:
+        """The setting that names a public source without the facts that a plan has of it; None without one."""
+        return None
+
     @classmethod
     def of_plan(cls, given: Mapping[str, Any]) -> Self:
-        """Read the settings of a plan file, which may be of an earlier version.
+        """Read the settings of a plan file, which may be of an earlier version, or forged: no source is opened.
 
         Raises:
-            SettingError: As :meth:`read`.
+            SettingError: As :meth:`read`, or the plan lacks the facts of a public source, which would be read.
         """
-        return cls.read({**cls.unsaid, **given})
+        own = cls.read({**cls.unsaid, **given})
+        if own.unpinned is not None:
+            remedy = "make the plan again"
+            raise SettingError("is a public source of which the plan has no facts", field=own.unpinned, remedy=remedy)
+        return own
 
     def _is_said(self, name: str, value: object) -> bool:
         return name not in self.unsaid or value != self.unsaid[name]

@@ -83,6 +83,11 @@ class EvolutionSettings(MethodSettings):
         return self.model_copy(update={"facts": CandidateFacts.of(self.candidates, self.provenance)})
 
     @property
+    @override
+    def unpinned(self) -> str | None:
+        return "candidates" if self.candidates and self.facts is None else None
+
+    @property
     def extractor(self) -> str:
         """The extractor in a claim: name, origin and hash."""
         origin, sha256 = _EXTRACTORS[self.features]
