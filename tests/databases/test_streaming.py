@@ -69,6 +69,34 @@ def test_cells_of_a_stream_are_those_of_the_rows(engine, tmp_path, monkeypatch, 
         source.load(schema)
 
 
+INTERVALS = "'1 hour 30 minutes'", "'2 days'", "'1 month'", "'-3 hours'", "'178000000 years'", "NULL"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_intervals_of_a_stream_are_spans_of_time(engine, tmp_path, monkeypatch, request):
+    """As they are where the database counts; one that is longer than Python's own spans does not fit."""
+    url = base(engine, tmp_path, monkeypatch, request, worlds.records(2))
+    made = "CREATE TABLE spans (stay INTERVAL)", f"INSERT INTO spans VALUES ({'), ('.join(INTERVALS)})"
+    if engine == "duckdb":
+        import duckdb
+
+        with duckdb.connect(tmp_path / "f.db") as connection:
+            for each in made:
+                connection.execute(each.replace("178000000", "100000000"))
+    else:
+        with request.getfixturevalue("postgres").connect() as connection:
+            for each in ("DROP TABLE IF EXISTS spans", *made):
+                connection.execute(each)
+    column = "{type: duration, bounds: ['0:00:00', '9999:00:00'], missing: true}"
+    schema = db.Schema.parse(
+        SCHEMA[: SCHEMA.index("  age")].replace("columns", "misfit: coerce\ncolumns") + f"  stay: {column}"
+    )
+    source = open_data(DatabaseStream(url, NamedRelation(table="spans")), "table", schema.written)
+    found = source.load(schema).frame["stay"]
+    assert schema.columns["stay"].numbers_of(found)[:4].tolist() == [5_400, 172_800, 2_592_000, 0]
+    assert found.isna().tolist()[4:] == [True, True]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(engine, tmp_path, monkeypatch, request):
     """Rule 11: no row is asked for before the charge. Types are kept; a table is never replaced unasked."""
@@ -148,3 +176,38 @@ def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monke
         pass
     with pytest.raises(DataError):
         DatabaseStream(url, NamedRelation(table="half")).__arrow_c_stream__()
+
+
+def test_force_replaces_the_table_that_it_makes_and_no_other_on_the_path(tmp_path, monkeypatch, request):
+    """A name without a schema is that of a new table in the first schema; another schema's stays as it is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    url = base("postgresql", tmp_path, monkeypatch, request, worlds.records(5))
+    server = request.getfixturevalue("postgres")
+    with server.connect() as connection:
+        connection.execute("CREATE SCHEMA ward; CREATE TABLE ward.patients AS SELECT 'private' AS cell")
+        connection.execute(f"ALTER ROLE {server.user} SET search_path = public, ward")
+    try:
+        for rows in (3, 4):
+            with table_output(f"{url}/patients", forced=True) as path:
+                pq.write_table(pa.table({"cell": ["made"] * rows}), path)
+        with server.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM public.patients").fetchone() == (4,)
+            assert connection.execute("SELECT cell FROM ward.patients").fetchall() == [("private",)]
+    finally:
+        with server.connect() as connection:
+            connection.execute(f"ALTER ROLE {server.user} RESET search_path")
+            connection.execute("DROP SCHEMA ward CASCADE; DROP TABLE IF EXISTS patients")
+
+
+def test_no_file_stays_where_its_table_cannot_be_made(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    url = f"duckdb:///{tmp_path / 'new.db'}"
+    with pytest.raises(DataError), table_output(f"{url}?table=nowhere.half", forced=False) as path:
+        pq.write_table(pa.table({"cell": [1]}), path)
+    with pytest.raises(SettingError, match="no name"), table_output(f"{url}?table=a.b.c.d", forced=True):
+        pass
+    assert not [*tmp_path.iterdir()]

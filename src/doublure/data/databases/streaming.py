@@ -241,6 +241,7 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     """
     address = read_address(url, of_table=True)
     table = NamedRelation(table=str(address.inside))
+    table.named()
     made = isinstance(address, DuckAddress) and not Path(address.database).exists()
     if not (forced or made):
         with closing(_open(address)) as database:
@@ -248,7 +249,12 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="doublure-") as folder:
         path = Path(folder, "table.parquet")
         yield path
-        write_back(path, address, table, forced=forced)
+        try:
+            write_back(path, address, table, forced=forced)
+        except BaseException:
+            if made and isinstance(address, DuckAddress):
+                Path(address.database).unlink(missing_ok=True)
+            raise
 
 
 def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, forced: bool) -> None:
@@ -262,10 +268,11 @@ def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, fo
     import pyarrow.parquet as pq
 
     with closing(_open(address, writes=True)) as database, pq.ParquetFile(path) as file:
+        placed = _placed(address, database, table)
         if forced:
-            _guarded(address, lambda: database.run(f"DROP TABLE IF EXISTS {_said(table, database.dialect)}"))
+            _guarded(address, lambda: database.run(f"DROP TABLE IF EXISTS {_said(placed, database.dialect)}"))
         else:
-            _refuse_taken(address, database, table)
+            _refuse_taken(address, database, placed)
         header = pa.schema([(each.name, _plain(each.type)) for each in file.schema_arrow])
         batches = (
             batch
@@ -273,7 +280,7 @@ def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, fo
             for batch in pa.Table.from_batches([own]).cast(header).to_batches()
         )
         rows = pa.RecordBatchReader.from_batches(header, batches)
-        _guarded(address, lambda: database.make(table, rows))
+        _guarded(address, lambda: database.make(placed, rows))
         _guarded(address, database.keep)
 
 
@@ -284,6 +291,17 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def _placed(address: DatabaseAddress, database: ArrowDatabase, table: NamedRelation) -> NamedRelation:
+    """Return a table with the schema in which it is made.
+
+    To drop it by its name alone would drop a table of that name in any schema that the user's path leads to.
+    """
+    if "." in table.table:
+        return table
+    found = _guarded(address, lambda: database.rows("SELECT CURRENT_SCHEMA").read_all())
+    return NamedRelation(table=f"{found.column(0)[0].as_py()}.{table.table}")
+
+
 def _refuse_taken(address: DatabaseAddress, database: ArrowDatabase, table: NamedRelation) -> None:
     """Refuse a table that is there.
 
@@ -292,10 +310,9 @@ def _refuse_taken(address: DatabaseAddress, database: ArrowDatabase, table: Name
     """
     from sqlglot import exp
 
-    named = table.named()
-    schema = sql.text(named.db) if named.db else exp.func("CURRENT_SCHEMA", dialect=database.dialect)
-    own = exp.and_(exp.column("table_name").eq(sql.text(named.name)), exp.column("table_schema").eq(schema))
-    found = sql.select(exp.Count(this=exp.Star()).as_("n"), of=exp.to_table("information_schema.tables")).where(own)
+    named = _placed(address, database, table).named()
+    own = [exp.column("table_name").eq(sql.text(named.name)), exp.column("table_schema").eq(sql.text(named.db))]
+    found = sql.select(exp.Count(this=exp.Star()).as_("n"), of=exp.to_table("information_schema.tables")).where(*own)
     counts = _guarded(address, lambda: database.rows(found.sql(dialect=database.dialect)).read_all())
     if counts.column(0)[0].as_py():
         raise SettingError("is there already", field=table.shown, remedy="name another table, or give --force")
