@@ -20,6 +20,7 @@ from doublure.methods.statistics.of_kind import overall_noise
 from doublure.planning import Plan
 from doublure.releasing.generator import publish
 from doublure.schema import Schema
+from doublure.training.settings import PublicPlace
 
 PRIVATE = """
 doublure: 1
@@ -230,6 +231,21 @@ def test_a_forged_plan_imports_no_function(module, tmp_path, given):
     for read in (lambda: db.load(tmp_path / "run"), lambda: Plan.load(tmp_path / "run/plan.json")):
         with pytest.raises(InputError, match="candidates"):
             read()
+
+
+@pytest.mark.parametrize("private", [".", "own", "own/deeper", "own/../own"])
+def test_candidates_among_the_private_images_are_refused(tmp_path, private):
+    """They would come out as they are: a path tells that much before anything is charged or opened."""
+    images = tmp_path / "own" / "deeper"
+    images.mkdir(parents=True)
+    for name in "ab":
+        np.save(images / f"{name}.npy", np.zeros((8, 8), np.uint8))
+    place = PublicPlace("candidates", str(tmp_path / "own"), None)
+    with pytest.raises(SettingError, match="private data itself"):
+        place.refuse_private(tmp_path / private)
+    place.refuse_private({"images": None})
+    (tmp_path / "else").mkdir()
+    place.refuse_private(tmp_path / "else")
 
 
 def test_images_come_in_their_natural_size(tmp_path):

@@ -163,6 +163,17 @@ def test_a_release_without_epsilon_is_no_public_file(tmp_path, kind, refused):
         assert planned(path).settings.public_rows.epsilon == 2.0
 
 
+def test_the_private_file_is_no_public_one(tmp_path):
+    path = public_file(tmp_path, people(1))
+    (tmp_path / "linked.csv").symlink_to(path)
+    plan = planned(path)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=9.0, delta=0.1)
+    for private in (path, str(path), tmp_path / "linked.csv"):
+        with pytest.raises(SettingError, match="public: is the private data itself"):
+            db.fit(private, plan, ledger=ledger, progress=False)
+    assert ledger.spent.epsilon == 0
+
+
 def test_a_file_without_rows_is_refused_before_anything_is_charged(tmp_path):
     plan = planned(public_file(tmp_path, people(1, 0)))
     with pytest.raises(SettingError, match="has no rows"):

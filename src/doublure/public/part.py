@@ -13,7 +13,7 @@ from doublure.errors import SettingError
 from doublure.public.facts import PublicFacts
 from doublure.public.settings import PublicSettings
 from doublure.public.settings import read as read_public
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 
 def as_text(given: object) -> object:
@@ -60,8 +60,8 @@ class PublicPart(MethodSettings):
 
     @property
     @override
-    def unpinned(self) -> str | None:
-        return "public" if self.public and self.public_facts is None else None
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("public", self.public, self.public_facts) if self.public else None
 
     @property
     @override

@@ -26,7 +26,7 @@ from doublure.public.part import Place
 from doublure.schema import Schema
 from doublure.schema.fact_states import Frozen
 from doublure.support.tensors import sha256_of
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 _CARD = "card.json"
 
@@ -158,8 +158,8 @@ class PublicRowsPart(MethodSettings):
 
     @property
     @override
-    def unpinned(self) -> str | None:
-        return "public" if self.public and self.public_rows is None else None
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("public", self.public, self.public_rows) if self.public else None
 
     @property
     @override

@@ -14,7 +14,7 @@ from doublure.methods.evolution.facts import CandidateFacts, named
 from doublure.networks.photograph_features import LITE0_SHA256
 from doublure.networks.sizes import ANGLES, WINDOW
 from doublure.public.facts import Provenance
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 DEVIATIONS = 2.0
 """Deviations of noise from which a vote is taken for one: noise alone passes them once in 44 times."""
@@ -84,8 +84,8 @@ class EvolutionSettings(MethodSettings):
 
     @property
     @override
-    def unpinned(self) -> str | None:
-        return "candidates" if self.candidates and self.facts is None else None
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("candidates", self.candidates, self.facts) if self.candidates else None
 
     @property
     def extractor(self) -> str:
