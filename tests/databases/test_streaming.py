@@ -130,6 +130,8 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
     assert run_guarded(app, words) == 0
     assert run_guarded(app, words) == 2
     assert run_guarded(app, [*words, "--force"]) == 0
+    assert "person" in dict(worlds.COLUMNS)
+    assert not any(name in said[1][0] for name in ("person", "dose", "*"))  # cells of no use stay where they are
     schema = db.Schema.parse(SCHEMA)
     name = made.rpartition("=" if engine == "duckdb" else "/")[2]
     again = open_data(DatabaseStream(url, NamedRelation(table=name)), "table", schema.written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -185,11 +185,13 @@ class DatabaseStream:
     Args:
         url: Of the database, without a password.
         relation: What is read of it.
+        columns: Those that are needed: cells of others stay where they are. None: all.
     """
 
-    def __init__(self, url: str, relation: SourceRelation) -> None:
+    def __init__(self, url: str, relation: SourceRelation, columns: Collection[str] | None = None) -> None:
         self._address = read_address(url)
         self._relation = relation
+        self._columns = columns
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -204,16 +206,22 @@ class DatabaseStream:
             SettingError: The query is none that is read.
         """
         import pyarrow as pa
+        from sqlglot import exp
 
         checked = connect(self._address)
         try:
-            statement = sql.select("*", of=self._relation.source(checked))
+            source = self._relation.source(checked)
+            statement = sql.select("*", of=source)
         finally:
             checked.close()
         with closing(_open(self._address)) as database:
             header = _guarded(
                 self._address, lambda: database.rows(statement.limit(0).sql(dialect=database.dialect)).schema
             )
+        kept = [place for place, name in enumerate(header.names) if self._columns is None or name in self._columns]
+        if 0 < len(kept) < len(header) and len({*header.names}) == len(header):
+            header = pa.schema([header.field(place) for place in kept])
+            statement = sql.select(*(exp.column(name, quoted=True) for name in header.names), of=source.copy())
         reader = pa.RecordBatchReader.from_batches(header, self._batches(statement, header))
         return reader.__arrow_c_stream__(requested_schema)
 
