@@ -217,7 +217,10 @@ def test_load_release_and_verify_import_no_function(module, tmp_path):
     assert any("extractor scattering" in source for source in card["public_sources"])
 
 
-@pytest.mark.parametrize("given", [{"facts": None}, {"facts": None, "candidates": "hostile_module:paint"}])
+@pytest.mark.parametrize(
+    "given",
+    [{"facts": None}, {"facts": None, "candidates": "hostile_module:paint"}, {"provenance": "candidates.yaml"}],
+)
 def test_a_forged_plan_imports_no_function(module, tmp_path, given):
     """A plan without facts of its candidates would have them read: loading a folder would run its author's module."""
     plan = planned("greys_of_mine:shades")
@@ -229,7 +232,7 @@ def test_a_forged_plan_imports_no_function(module, tmp_path, given):
     forged["settings"] |= given
     (tmp_path / "run/plan.json").write_text(json.dumps(forged))
     for read in (lambda: db.load(tmp_path / "run"), lambda: Plan.load(tmp_path / "run/plan.json")):
-        with pytest.raises(InputError, match="candidates"):
+        with pytest.raises(InputError, match="of which the plan has no facts|provenance: is no mapping"):
             read()
 
 

@@ -186,6 +186,8 @@ class MethodSettings(Model):
         Raises:
             SettingError: As :meth:`read`, or the plan lacks the facts of a public source, which would be read.
         """
+        if isinstance(given.get("provenance"), str):  # which a person may give as the name of a file
+            raise SettingError("is no mapping of keys", field="provenance", remedy="make the plan again")
         own = cls.read({**cls.unsaid, **given})
         place = own.public_place
         if place is not None and place.facts is None:
