@@ -69,32 +69,48 @@ def test_cells_of_a_stream_are_those_of_the_rows(engine, tmp_path, monkeypatch, 
         source.load(schema)
 
 
-INTERVALS = "'1 hour 30 minutes'", "'2 days'", "'1 month'", "'-3 hours'", "'178000000 years'", "NULL"
+SPANS = "'1 hour 30 minutes'", "'2 days'", "'1 month'", "'-3 hours'", "'178000000 years'", "NULL"
+DAYS = "'2020-02-02'", "'infinity'", "'-infinity'"
+
+
+def streamed(engine, folder, monkeypatch, request, kind, cells, column):
+    """Return the numbers of a stream's column of some cells, read with misfit: coerce."""
+    url = base(engine, folder, monkeypatch, request, worlds.records(2))
+    said = f"CREATE TABLE odd (cell {kind}, name TEXT)", f"INSERT INTO odd (cell) VALUES ({'), ('.join(cells)})"
+    if engine == "duckdb":
+        import duckdb
+
+        with duckdb.connect(folder / "f.db") as connection:
+            for each in said:
+                connection.execute(each.replace("178000000", "100000000"))
+    else:
+        with request.getfixturevalue("postgres").connect() as connection:
+            for each in ("DROP TABLE IF EXISTS odd", *said):
+                connection.execute(each)
+    head = SCHEMA[: SCHEMA.index("  age")].replace("columns", "misfit: coerce\ncolumns")
+    schema = db.Schema.parse(f"{head}  cell: {column}")
+    source = open_data(DatabaseStream(url, NamedRelation(table="odd"), schema), "table", schema.written)
+    assert source.columns == ["cell"]
+    return schema.columns["cell"].numbers_of(source.load(schema).frame["cell"]).tolist()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_intervals_of_a_stream_are_spans_of_time(engine, tmp_path, monkeypatch, request):
     """As they are where the database counts; one that is longer than Python's own spans does not fit."""
-    url = base(engine, tmp_path, monkeypatch, request, worlds.records(2))
-    made = "CREATE TABLE spans (stay INTERVAL)", f"INSERT INTO spans VALUES ({'), ('.join(INTERVALS)})"
-    if engine == "duckdb":
-        import duckdb
-
-        with duckdb.connect(tmp_path / "f.db") as connection:
-            for each in made:
-                connection.execute(each.replace("178000000", "100000000"))
-    else:
-        with request.getfixturevalue("postgres").connect() as connection:
-            for each in ("DROP TABLE IF EXISTS spans", *made):
-                connection.execute(each)
     column = "{type: duration, bounds: ['0:00:00', '9999:00:00'], missing: true}"
-    schema = db.Schema.parse(
-        SCHEMA[: SCHEMA.index("  age")].replace("columns", "misfit: coerce\ncolumns") + f"  stay: {column}"
-    )
-    source = open_data(DatabaseStream(url, NamedRelation(table="spans")), "table", schema.written)
-    found = source.load(schema).frame["stay"]
-    assert schema.columns["stay"].numbers_of(found)[:4].tolist() == [5_400, 172_800, 2_592_000, 0]
-    assert found.isna().tolist()[4:] == [True, True]
+    found = streamed(engine, tmp_path, monkeypatch, request, "INTERVAL", SPANS, column)
+    assert found[:4] == [5_400, 172_800, 2_592_000, 0]
+    assert pd.isna(found[4:]).all()
+
+
+@pytest.mark.parametrize(("kind", "column"), [("DATE", "date"), ("TIMESTAMP", "datetime"), ("TIMESTAMPTZ", "datetime")])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_time_without_an_end_is_missing_in_a_stream(engine, kind, column, tmp_path, monkeypatch, request):
+    """As it is where the database counts: drivers gave the last day, or the first one, for it."""
+    bounds = "[2020-01-01, 2021-01-01]" if column == "date" else "[2020-01-01T00:00:00, 2021-01-01T00:00:00]"
+    described = f"{{type: {column}, bounds: {bounds}, missing: true}}"
+    found = streamed(engine, tmp_path, monkeypatch, request, kind, DAYS, described)
+    assert pd.isna(found).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

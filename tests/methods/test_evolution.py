@@ -232,7 +232,7 @@ def test_a_forged_plan_imports_no_function(module, tmp_path, given):
     forged["settings"] |= given
     (tmp_path / "run/plan.json").write_text(json.dumps(forged))
     for read in (lambda: db.load(tmp_path / "run"), lambda: Plan.load(tmp_path / "run/plan.json")):
-        with pytest.raises(InputError, match="of which the plan has no facts|provenance: is no mapping"):
+        with pytest.raises(InputError, match=r"of which the plan has no facts|provenance: is no mapping"):
             read()
 
 

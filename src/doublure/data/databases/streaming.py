@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,8 @@ from doublure.support.postgres import PostgresAddress
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from doublure.schema import Schema
 
 R = TypeVar("R")
 _ROWS = 2**16
@@ -185,13 +187,13 @@ class DatabaseStream:
     Args:
         url: Of the database, without a password.
         relation: What is read of it.
-        columns: Those that are needed: cells of others stay where they are. None: all.
+        schema: Says of one table which columns are needed: cells of others stay where they are. None: all are read.
     """
 
-    def __init__(self, url: str, relation: SourceRelation, columns: Collection[str] | None = None) -> None:
+    def __init__(self, url: str, relation: SourceRelation, schema: Schema | None = None) -> None:
         self._address = read_address(url)
         self._relation = relation
-        self._columns = columns
+        self._schema = schema
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -206,22 +208,25 @@ class DatabaseStream:
             SettingError: The query is none that is read.
         """
         import pyarrow as pa
-        from sqlglot import exp
 
         checked = connect(self._address)
         try:
             source = self._relation.source(checked)
             statement = sql.select("*", of=source)
+            stored = dict(checked.header(statement.copy()))
         finally:
             checked.close()
         with closing(_open(self._address)) as database:
             header = _guarded(
                 self._address, lambda: database.rows(statement.limit(0).sql(dialect=database.dialect)).schema
             )
-        kept = [place for place, name in enumerate(header.names) if self._columns is None or name in self._columns]
-        if 0 < len(kept) < len(header) and len({*header.names}) == len(header):
-            header = pa.schema([header.field(place) for place in kept])
-            statement = sql.select(*(exp.column(name, quoted=True) for name in header.names), of=source.copy())
+        own = self._schema
+        needed = [name for name in header.names if own is None or not own.only_columns or name in own.columns]
+        if needed and len({*header.names}) == len(header):
+            header = pa.schema([header.field(name) for name in needed])
+            finite = own is not None and own.misfit == "coerce"
+            cells = (_finite(name) if finite and stored.get(name) in _TIMES else _cell(name) for name in needed)
+            statement = sql.select(*cells, of=source.copy())
         reader = pa.RecordBatchReader.from_batches(header, self._batches(statement, header))
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -234,6 +239,21 @@ class DatabaseStream:
 
     def __repr__(self) -> str:
         return "DatabaseStream(private)"
+
+
+_TIMES = ("day", "moment", "zoned")
+
+
+def _cell(name: str) -> sql.Expr:
+    from sqlglot import exp
+
+    return exp.column(name, quoted=True)
+
+
+def _finite(name: str) -> sql.Expr:
+    """Return a time, NULL for an endless one: Arrow has none, and a driver gives another time for it."""
+    cell = _cell(name)
+    return sql.case((sql.call("ISFINITE", cell), cell)).as_(name, quoted=True)
 
 
 @contextmanager
