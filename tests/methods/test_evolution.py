@@ -247,6 +247,10 @@ def test_candidates_among_the_private_images_are_refused(tmp_path, private):
     with pytest.raises(SettingError, match="private data itself"):
         place.refuse_private(tmp_path / private)
     place.refuse_private({"images": None})
+    train = PublicPlace("candidates", str(tmp_path / "own#train"), None)
+    train.refuse_private(f"{tmp_path / 'own'}#test")
+    with pytest.raises(SettingError, match="private data itself"):
+        train.refuse_private(f"{tmp_path / 'own'}#train")
     (tmp_path / "else").mkdir()
     place.refuse_private(tmp_path / "else")
 

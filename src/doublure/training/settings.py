@@ -76,7 +76,10 @@ class PublicPlace:
         """
         if not isinstance(data, (str, os.PathLike)):
             return
-        own, other = (Path(os.fspath(each).partition("#")[0]).resolve() for each in (data, self.path))
+        (place, _, split), (its, _, its_split) = (os.fspath(each).partition("#") for each in (data, self.path))
+        if split and its_split and split != its_split:  # of one set, and apart
+            return
+        own, other = Path(place).resolve(), Path(its).resolve()
         if own.is_dir() and other.is_dir():
             same = own == other or own in other.parents or other in own.parents
         else:
