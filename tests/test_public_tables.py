@@ -123,6 +123,7 @@ def test_no_private_cell_is_looked_up(syn):
         ("{track: tracks}", "{track: albums}", "albums, which is no public table"),
         ("{track: tracks}", "{nr: tracks}", "tables.plays.columns.nr.values: is not a key that goes here"),
         ("{type: category, missing: true}", "{type: category, values: [11, 14], missing: true}", "no keys of tracks"),
+        ("{type: category, missing: true}", "{type: category, values: {learn: 0.5}, other: 13, missing: true}", "buys"),
         ("  tracks: {", "  plays: {file: tracks.csv, key: track}\n  tracks: {", "private and public"),
         ("file: tracks.csv", "file: songs.csv", "names a file that is not there"),
     ],

@@ -22,7 +22,7 @@ from doublure.encode.encoder import Encoder
 from doublure.encode.table_values import TableValues
 from doublure.private import sql_partitions
 from doublure.private.partitions import SinglePartition
-from doublure.private.queries.axes import Intervals
+from doublure.private.queries.axes import Axis, Intervals
 from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlFactPartitions, SqlPartitions
 from doublure.run.database_records import DatabaseRecords
@@ -106,6 +106,32 @@ def natures(tmp_path_factory):
         shadow = Shadow(patch, worlds.duck_rows(folder / "f.db"), schema)
         syn = fit(url, schema, folder)
     return rows, folder, shadow, syn, schema
+
+
+def test_a_cell_of_a_list_that_is_no_number_is_missing(tmp_path):
+    """As in memory: it is no misfit, and not the other."""
+    import duckdb
+
+    with duckdb.connect(tmp_path / "f.db") as connection:
+        connection.execute("CREATE TABLE people (grade DOUBLE, smokes REAL)")
+        connection.execute("INSERT INTO people VALUES (2, 1), ('NaN', 'NaN'), (7, 0), (NULL, NULL)")
+    listed = "{type: category, values: [1, 2], other: o, missing: true}"
+    head = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 4\ncolumns:\n"
+    own = db.Schema.parse(f"{head}  grade: {listed}\n  smokes: {{type: boolean, missing: true}}\n")
+    records = DatabaseRecords(f"duckdb:///{tmp_path / 'f.db'}", NamedRelation(table="people"))
+    try:
+        records.check(own)
+        records.read()
+        encoder = TableValues(own.resolve({}))
+        places = records.encoded(encoder, None).partitions()
+        query = Counts(tables=[(Axis.of_codes(0, 4),), (Axis.of_codes(1, 3),)], max_records=1)
+        (answer,) = places.answers(query, sample_rate=1.0)
+    finally:
+        records.close()
+    rows = open_data(worlds.duck_rows(tmp_path / "f.db"), "table", own.written).load(own)
+    found = encoder.compact(rows.content)
+    wanted = [np.bincount(found[:, place].astype(int), minlength=size) for place, size in ((0, 4), (1, 3))]
+    assert answer.total.tolist() == np.concatenate(wanted).tolist() == [0, 1, 1, 2, 1, 1, 2]
 
 
 def test_every_nature_of_a_duckdb_file(natures):

@@ -83,6 +83,9 @@ def test_an_address_is_refused(url, said):
         ("postgres:///base", True),
         ("postgresql://[::1]/base", True),
         ("postgresql://db.clinic.org/base?sslmode=require", False),
+        ("postgresql:///base?host=/tmp,db.clinic.org", False),
+        ("postgresql:///base?host=/tmp,localhost", True),
+        ("postgresql:///base?host=/tmp,", False),
     ],
 )
 def test_an_address_is_read(url, local):

@@ -69,6 +69,50 @@ def test_cells_of_a_stream_are_those_of_the_rows(engine, tmp_path, monkeypatch, 
         source.load(schema)
 
 
+SPANS = "'1 hour 30 minutes'", "'2 days'", "'1 month'", "'-3 hours'", "'178000000 years'", "NULL"
+DAYS = "'2020-02-02'", "'infinity'", "'-infinity'"
+
+
+def streamed(engine, folder, monkeypatch, request, kind, cells, column):
+    """Return the numbers of a stream's column of some cells, read with misfit: coerce."""
+    url = base(engine, folder, monkeypatch, request, worlds.records(2))
+    said = f"CREATE TABLE odd (cell {kind}, name TEXT)", f"INSERT INTO odd (cell) VALUES ({'), ('.join(cells)})"
+    if engine == "duckdb":
+        import duckdb
+
+        with duckdb.connect(folder / "f.db") as connection:
+            for each in said:
+                connection.execute(each.replace("178000000", "100000000"))
+    else:
+        with request.getfixturevalue("postgres").connect() as connection:
+            for each in ("DROP TABLE IF EXISTS odd", *said):
+                connection.execute(each)
+    head = SCHEMA[: SCHEMA.index("  age")].replace("columns", "misfit: coerce\ncolumns")
+    schema = db.Schema.parse(f"{head}  cell: {column}")
+    source = open_data(DatabaseStream(url, NamedRelation(table="odd"), schema), "table", schema.written)
+    assert source.columns == ["cell"]
+    return schema.columns["cell"].numbers_of(source.load(schema).frame["cell"]).tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_intervals_of_a_stream_are_spans_of_time(engine, tmp_path, monkeypatch, request):
+    """As they are where the database counts; one that is longer than Python's own spans does not fit."""
+    column = "{type: duration, bounds: ['0:00:00', '9999:00:00'], missing: true}"
+    found = streamed(engine, tmp_path, monkeypatch, request, "INTERVAL", SPANS, column)
+    assert found[:4] == [5_400, 172_800, 2_592_000, 0]
+    assert pd.isna(found[4:]).all()
+
+
+@pytest.mark.parametrize(("kind", "column"), [("DATE", "date"), ("TIMESTAMP", "datetime"), ("TIMESTAMPTZ", "datetime")])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_time_without_an_end_is_missing_in_a_stream(engine, kind, column, tmp_path, monkeypatch, request):
+    """As it is where the database counts: drivers gave the last day, or the first one, for it."""
+    bounds = "[2020-01-01, 2021-01-01]" if column == "date" else "[2020-01-01T00:00:00, 2021-01-01T00:00:00]"
+    described = f"{{type: {column}, bounds: {bounds}, missing: true}}"
+    found = streamed(engine, tmp_path, monkeypatch, request, kind, DAYS, described)
+    assert pd.isna(found).tolist() == [False, True, True]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(engine, tmp_path, monkeypatch, request):
     """Rule 11: no row is asked for before the charge. Types are kept; a table is never replaced unasked."""
@@ -102,6 +146,8 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
     assert run_guarded(app, words) == 0
     assert run_guarded(app, words) == 2
     assert run_guarded(app, [*words, "--force"]) == 0
+    assert "person" in dict(worlds.COLUMNS)
+    assert not any(name in said[1][0] for name in ("person", "dose", "*"))  # cells of no use stay where they are
     schema = db.Schema.parse(SCHEMA)
     name = made.rpartition("=" if engine == "duckdb" else "/")[2]
     again = open_data(DatabaseStream(url, NamedRelation(table=name)), "table", schema.written)
@@ -148,3 +194,38 @@ def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monke
         pass
     with pytest.raises(DataError):
         DatabaseStream(url, NamedRelation(table="half")).__arrow_c_stream__()
+
+
+def test_force_replaces_the_table_that_it_makes_and_no_other_on_the_path(tmp_path, monkeypatch, request):
+    """A name without a schema is that of a new table in the first schema; another schema's stays as it is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    url = base("postgresql", tmp_path, monkeypatch, request, worlds.records(5))
+    server = request.getfixturevalue("postgres")
+    with server.connect() as connection:
+        connection.execute("CREATE SCHEMA ward; CREATE TABLE ward.patients AS SELECT 'private' AS cell")
+        connection.execute(f"ALTER ROLE {server.user} SET search_path = public, ward")
+    try:
+        for rows in (3, 4):
+            with table_output(f"{url}/patients", forced=True) as path:
+                pq.write_table(pa.table({"cell": ["made"] * rows}), path)
+        with server.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM public.patients").fetchone() == (4,)
+            assert connection.execute("SELECT cell FROM ward.patients").fetchall() == [("private",)]
+    finally:
+        with server.connect() as connection:
+            connection.execute(f"ALTER ROLE {server.user} RESET search_path")
+            connection.execute("DROP SCHEMA ward CASCADE; DROP TABLE IF EXISTS patients")
+
+
+def test_no_file_stays_where_its_table_cannot_be_made(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    url = f"duckdb:///{tmp_path / 'new.db'}"
+    with pytest.raises(DataError), table_output(f"{url}?table=nowhere.half", forced=False) as path:
+        pq.write_table(pa.table({"cell": [1]}), path)
+    with pytest.raises(SettingError, match="no name"), table_output(f"{url}?table=a.b.c.d", forced=True):
+        pass
+    assert not [*tmp_path.iterdir()]

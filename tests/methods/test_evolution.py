@@ -20,6 +20,7 @@ from doublure.methods.statistics.of_kind import overall_noise
 from doublure.planning import Plan
 from doublure.releasing.generator import publish
 from doublure.schema import Schema
+from doublure.training.settings import PublicPlace
 
 PRIVATE = """
 doublure: 1
@@ -214,6 +215,44 @@ def test_load_release_and_verify_import_no_function(module, tmp_path):
     assert db.load(tmp_path / "gen").sample(3, seed=1).images.shape == (3, 8, 8, 1)
     assert any("greys_of_mine:shades, SHA-256" in source for source in card["public_sources"])
     assert any("extractor scattering" in source for source in card["public_sources"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"facts": None}, {"facts": None, "candidates": "hostile_module:paint"}, {"provenance": "candidates.yaml"}],
+)
+def test_a_forged_plan_imports_no_function(module, tmp_path, given):
+    """A plan without facts of its candidates would have them read: loading a folder would run its author's module."""
+    plan = planned("greys_of_mine:shades")
+    fitted(plan, tmp_path)
+    for name in ("greys_of_mine", "hostile_module"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+        sys.modules.pop(name, None)
+    forged = json.loads((tmp_path / "run/plan.json").read_text())
+    forged["settings"] |= given
+    (tmp_path / "run/plan.json").write_text(json.dumps(forged))
+    for read in (lambda: db.load(tmp_path / "run"), lambda: Plan.load(tmp_path / "run/plan.json")):
+        with pytest.raises(InputError, match=r"of which the plan has no facts|provenance: is no mapping"):
+            read()
+
+
+@pytest.mark.parametrize("private", [".", "own", "own/deeper", "own/../own"])
+def test_candidates_among_the_private_images_are_refused(tmp_path, private):
+    """They would come out as they are: a path tells that much before anything is charged or opened."""
+    images = tmp_path / "own" / "deeper"
+    images.mkdir(parents=True)
+    for name in "ab":
+        np.save(images / f"{name}.npy", np.zeros((8, 8), np.uint8))
+    place = PublicPlace("candidates", str(tmp_path / "own"), None)
+    with pytest.raises(SettingError, match="private data itself"):
+        place.refuse_private(tmp_path / private)
+    place.refuse_private({"images": None})
+    train = PublicPlace("candidates", str(tmp_path / "own#train"), None)
+    train.refuse_private(f"{tmp_path / 'own'}#test")
+    with pytest.raises(SettingError, match="private data itself"):
+        train.refuse_private(f"{tmp_path / 'own'}#train")
+    (tmp_path / "else").mkdir()
+    place.refuse_private(tmp_path / "else")
 
 
 def test_images_come_in_their_natural_size(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -147,6 +148,46 @@ def test_a_card_beside_other_rows_says_nothing_of_them(tmp_path):
     listed = [{"path": path.name, "sha256": "0" * 64}]
     (tmp_path / "card.json").write_text(json.dumps({"files": listed, "guarantee": claim}))
     assert planned(path).settings.public_rows.epsilon is None
+
+
+@pytest.mark.parametrize(("kind", "refused"), [("none", True), ("empirical", True), ("dp", False)])
+def test_a_release_without_epsilon_is_no_public_file(tmp_path, kind, refused):
+    """Its rows may say all of the same people, and no ε could stand beside this claim's."""
+    path = public_file(tmp_path, people(1))
+    listed = [{"path": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}]
+    claim = {"kind": kind, "epsilon": None if refused else 2.0, "delta": None if refused else 1e-6}
+    (tmp_path / "card.json").write_text(json.dumps({"files": listed, "guarantee": claim}))
+    if refused:
+        with pytest.raises(SettingError, match="without an ε"):
+            planned(path)
+    else:
+        assert planned(path).settings.public_rows.epsilon == 2.0
+
+
+def test_the_private_file_is_no_public_one(tmp_path):
+    path = public_file(tmp_path, people(1))
+    (tmp_path / "linked.csv").symlink_to(path)
+    plan = planned(path)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=9.0, delta=0.1)
+    for private in (path, str(path), tmp_path / "linked.csv"):
+        with pytest.raises(SettingError, match="public: is the private data itself"):
+            db.fit(private, plan, ledger=ledger, progress=False)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_file_without_rows_is_refused_before_anything_is_charged(tmp_path):
+    plan = planned(public_file(tmp_path, people(1, 0)))
+    with pytest.raises(SettingError, match="has no rows"):
+        fitted(tmp_path, plan, people(0))
+    assert db.Ledger.open(next(tmp_path.glob("ledger*"))).spent.epsilon == 0
+
+
+def test_a_forged_plan_has_no_file_read(tmp_path):
+    """Reading a plan opens no source: whose plan it is decides nothing about the files of this machine."""
+    plan = planned(public_file(tmp_path, people(1))).to_json()
+    plan["settings"] |= {"public": "/dev/stdin", "public_rows": None, "provenance": ABOUT}
+    with pytest.raises(SettingError, match="no facts"):
+        db.Plan.from_json(plan)
 
 
 def test_no_public_row_is_copied(tmp_path):

@@ -13,7 +13,7 @@ from doublure.errors import SettingError
 from doublure.public.facts import PublicFacts
 from doublure.public.settings import PublicSettings
 from doublure.public.settings import read as read_public
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 
 def as_text(given: object) -> object:
@@ -57,6 +57,11 @@ class PublicPart(MethodSettings):
     def public_networks(self) -> PublicSettings:
         """The settings that its networks were made with."""
         return read_public(self.facts.kind, dict(self.facts.settings))
+
+    @property
+    @override
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("public", self.public, self.public_facts) if self.public else None
 
     @property
     @override

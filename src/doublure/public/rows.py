@@ -26,7 +26,7 @@ from doublure.public.part import Place
 from doublure.schema import Schema
 from doublure.schema.fact_states import Frozen
 from doublure.support.tensors import sha256_of
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 _CARD = "card.json"
 
@@ -67,6 +67,9 @@ class PublicRows(Frozen):
         except InputError as error:
             raise _unfit(f"{error.field} {error.message}", error.remedy) from None
         claim = _claim_beside(path, digest)
+        if claim.get("kind") in ("empirical", "none"):
+            message = f"{escaped(path.name)} is a release without an ε, which would stand beside this claim"
+            raise _unfit(message, "give public rows themselves, or a release with differential privacy")
         return cls(
             name=path.name, sha256=digest, provenance=provenance, epsilon=claim.get("epsilon"), delta=claim.get("delta")
         )
@@ -146,9 +149,17 @@ class PublicRowsPart(MethodSettings):
         wanted = {name: column for name, column in schema.columns.items() if column.modelled}
         try:
             found, _ = _source(_rows_in(Path(self.public)), schema).read(wanted, {}, "coerce")
-            return checked(found, coerced)
+            found = checked(found, coerced)
         except DataError as error:
             raise _unfit(f"{error.field} {error.message}", error.remedy) from None
+        if found.empty:
+            raise _unfit(f"{escaped(self.public_rows.name)} has no rows", "give a file with rows, or plan without it")
+        return found
+
+    @property
+    @override
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("public", self.public, self.public_rows) if self.public else None
 
     @property
     @override
@@ -199,12 +210,13 @@ def _source(path: Path, schema: Schema) -> TableSource:
 
 
 def _claim_beside(path: Path, digest: str) -> dict[str, Any]:
-    """Return the guarantee of a bundle's card, if the card lists this file with its hash; nothing else."""
+    """Return kind, ε and δ of a bundle's card, if the card lists this file with its hash; nothing else."""
     try:
         card = json.loads((path.parent / _CARD).read_text("utf-8"))
         listed = {entry["path"]: entry["sha256"] for entry in card["files"]}
         claim = card["guarantee"] if listed.get(path.name) == digest else {}
-        return {name: float(claim[name]) for name in ("epsilon", "delta") if claim.get(name) is not None}
+        figures = {name: float(claim[name]) for name in ("epsilon", "delta") if claim.get(name) is not None}
+        return figures | {name: str(claim[name]) for name in ("kind",) if name in claim}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

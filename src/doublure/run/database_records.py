@@ -251,7 +251,7 @@ def place_in_database(
     relation = choose_relation(table, query)
     if counted:
         return DatabaseRecords(data, relation, at_least=plan.fewest_records)
-    return DatabaseStream(data, relation)
+    return DatabaseStream(data, relation, plan.schema)
 
 
 def _all(names: list[str]) -> str:

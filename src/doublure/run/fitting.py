@@ -154,6 +154,8 @@ def fit(
         ranks.refuse_unfit(plan, parted=placement is not RecordPlacement.HELD)
     if with_torch := chosen.needs_torch(plan.schema, plan.settings):
         require_torch(f"method {chosen.name}")
+    if (public := plan.settings.public_place) is not None:
+        public.refuse_private(data)
     chosen.ready(plan.schema, plan.settings)
     plan.schema.ready()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)

@@ -15,7 +15,7 @@ from pydantic import Field, StrictStr, model_validator
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.columns.lookup import PublicColumn
-from doublure.schema.fact_states import Frozen
+from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.scalars import check_name, label
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def check_references(tables: Mapping[str, RelatedTable], public: Mapping[str, Pu
             column = table.columns.get(own)
             if column is None or not column.listed:
                 raise ValueError(f"{shown} refers to a public table; describe it with type: category or code")
+            if isinstance(column.fact("values"), Learn):
+                raise ValueError(f"{shown} buys values that {printable(named)} says already; leave values out")
             known = {*public[named].keys}
             if any(label(value) not in known for value in column.domain):
                 raise ValueError(f"{shown} has values that are no keys of {printable(named)}; leave values out")

@@ -129,6 +129,8 @@ def on_this_machine(host: str) -> bool:
     if os.environ.get("PGHOSTADDR") or os.environ.get("PGSERVICE"):  # they would name another server
         return False
     host = host or os.environ.get("PGHOST", "")
+    if "," in host:  # the driver tries one after another
+        return all(each and on_this_machine(each) for each in host.split(","))
     if not host or host.startswith("/") or host == "localhost":
         return True
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import Field, ValidationError
@@ -47,6 +49,44 @@ def _worded(error: Mapping[str, Any]) -> str:
         return _WORDS[error["type"]].format(**error.get("ctx", {}))
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
+
+
+@dataclass(frozen=True)
+class PublicPlace:
+    """A public source that a setting names.
+
+    Attributes:
+        setting: Its name.
+        path: The file or folder, or what else it may be.
+        facts: The facts of it that a plan has; None before it has any.
+    """
+
+    setting: str
+    path: str
+    facts: object
+
+    def refuse_private(self, data: object) -> None:
+        """Refuse private data that is this source: records would come out as public ones do, without noise.
+
+        Args:
+            data: As it is given to a fit; no record is looked at.
+
+        Raises:
+            SettingError: It is the same file or folder, or one of the two folders lies in the other.
+        """
+        if not isinstance(data, (str, os.PathLike)):
+            return
+        (place, _, split), (its, _, its_split) = (os.fspath(each).partition("#") for each in (data, self.path))
+        if split and its_split and split != its_split:  # of one set, and apart
+            return
+        own, other = Path(place).resolve(), Path(its).resolve()
+        if own.is_dir() and other.is_dir():
+            same = own == other or own in other.parents or other in own.parents
+        else:
+            same = own.exists() and other.exists() and own.samefile(other)
+        if same:
+            remedy = "name what is public without the private records"
+            raise SettingError("is the private data itself", field=self.setting, remedy=remedy)
 
 
 class MethodSettings(Model):
@@ -137,14 +177,26 @@ class MethodSettings(Model):
         said = {name: value for name, value in self.model_dump(mode="json").items() if self._is_said(name, value)}
         return {**said, **self.all_constants()}
 
+    @property
+    def public_place(self) -> PublicPlace | None:
+        """The public source that a setting names; None without one."""
+        return None
+
     @classmethod
     def of_plan(cls, given: Mapping[str, Any]) -> Self:
-        """Read the settings of a plan file, which may be of an earlier version.
+        """Read the settings of a plan file, which may be of an earlier version, or forged: no source is opened.
 
         Raises:
-            SettingError: As :meth:`read`.
+            SettingError: As :meth:`read`, or the plan lacks the facts of a public source, which would be read.
         """
-        return cls.read({**cls.unsaid, **given})
+        if isinstance(given.get("provenance"), str):  # which a person may give as the name of a file
+            raise SettingError("is no mapping of keys", field="provenance", remedy="make the plan again")
+        own = cls.read({**cls.unsaid, **given})
+        place = own.public_place
+        if place is not None and place.facts is None:
+            remedy = "make the plan again"
+            raise SettingError("is a public source of which the plan has no facts", field=place.setting, remedy=remedy)
+        return own
 
     def _is_said(self, name: str, value: object) -> bool:
         return name not in self.unsaid or value != self.unsaid[name]

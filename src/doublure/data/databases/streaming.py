@@ -28,6 +28,8 @@ from doublure.support.postgres import PostgresAddress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from doublure.schema import Schema
+
 R = TypeVar("R")
 _ROWS = 2**16
 
@@ -185,11 +187,13 @@ class DatabaseStream:
     Args:
         url: Of the database, without a password.
         relation: What is read of it.
+        schema: Says of one table which columns are needed: cells of others stay where they are. None: all are read.
     """
 
-    def __init__(self, url: str, relation: SourceRelation) -> None:
+    def __init__(self, url: str, relation: SourceRelation, schema: Schema | None = None) -> None:
         self._address = read_address(url)
         self._relation = relation
+        self._schema = schema
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -207,13 +211,22 @@ class DatabaseStream:
 
         checked = connect(self._address)
         try:
-            statement = sql.select("*", of=self._relation.source(checked))
+            source = self._relation.source(checked)
+            statement = sql.select("*", of=source)
+            stored = dict(checked.header(statement.copy()))
         finally:
             checked.close()
         with closing(_open(self._address)) as database:
             header = _guarded(
                 self._address, lambda: database.rows(statement.limit(0).sql(dialect=database.dialect)).schema
             )
+        own = self._schema
+        needed = [name for name in header.names if own is None or not own.only_columns or name in own.columns]
+        if needed and len({*header.names}) == len(header):
+            header = pa.schema([header.field(name) for name in needed])
+            finite = own is not None and own.misfit == "coerce"
+            cells = (_finite(name) if finite and stored.get(name) in _TIMES else _cell(name) for name in needed)
+            statement = sql.select(*cells, of=source.copy())
         reader = pa.RecordBatchReader.from_batches(header, self._batches(statement, header))
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -226,6 +239,21 @@ class DatabaseStream:
 
     def __repr__(self) -> str:
         return "DatabaseStream(private)"
+
+
+_TIMES = ("day", "moment", "zoned")
+
+
+def _cell(name: str) -> sql.Expr:
+    from sqlglot import exp
+
+    return exp.column(name, quoted=True)
+
+
+def _finite(name: str) -> sql.Expr:
+    """Return a time, NULL for an endless one: Arrow has none, and a driver gives another time for it."""
+    cell = _cell(name)
+    return sql.case((sql.call("ISFINITE", cell), cell)).as_(name, quoted=True)
 
 
 @contextmanager
@@ -241,6 +269,7 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     """
     address = read_address(url, of_table=True)
     table = NamedRelation(table=str(address.inside))
+    table.named()
     made = isinstance(address, DuckAddress) and not Path(address.database).exists()
     if not (forced or made):
         with closing(_open(address)) as database:
@@ -248,7 +277,12 @@ def table_output(url: str, *, forced: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="doublure-") as folder:
         path = Path(folder, "table.parquet")
         yield path
-        write_back(path, address, table, forced=forced)
+        try:
+            write_back(path, address, table, forced=forced)
+        except BaseException:
+            if made and isinstance(address, DuckAddress):
+                Path(address.database).unlink(missing_ok=True)
+            raise
 
 
 def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, forced: bool) -> None:
@@ -262,10 +296,11 @@ def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, fo
     import pyarrow.parquet as pq
 
     with closing(_open(address, writes=True)) as database, pq.ParquetFile(path) as file:
+        placed = _placed(address, database, table)
         if forced:
-            _guarded(address, lambda: database.run(f"DROP TABLE IF EXISTS {_said(table, database.dialect)}"))
+            _guarded(address, lambda: database.run(f"DROP TABLE IF EXISTS {_said(placed, database.dialect)}"))
         else:
-            _refuse_taken(address, database, table)
+            _refuse_taken(address, database, placed)
         header = pa.schema([(each.name, _plain(each.type)) for each in file.schema_arrow])
         batches = (
             batch
@@ -273,7 +308,7 @@ def write_back(path: Path, address: DatabaseAddress, table: NamedRelation, *, fo
             for batch in pa.Table.from_batches([own]).cast(header).to_batches()
         )
         rows = pa.RecordBatchReader.from_batches(header, batches)
-        _guarded(address, lambda: database.make(table, rows))
+        _guarded(address, lambda: database.make(placed, rows))
         _guarded(address, database.keep)
 
 
@@ -284,6 +319,17 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def _placed(address: DatabaseAddress, database: ArrowDatabase, table: NamedRelation) -> NamedRelation:
+    """Return a table with the schema in which it is made.
+
+    To drop it by its name alone would drop a table of that name in any schema that the user's path leads to.
+    """
+    if "." in table.table:
+        return table
+    found = _guarded(address, lambda: database.rows("SELECT CURRENT_SCHEMA").read_all())
+    return NamedRelation(table=f"{found.column(0)[0].as_py()}.{table.table}")
+
+
 def _refuse_taken(address: DatabaseAddress, database: ArrowDatabase, table: NamedRelation) -> None:
     """Refuse a table that is there.
 
@@ -292,10 +338,9 @@ def _refuse_taken(address: DatabaseAddress, database: ArrowDatabase, table: Name
     """
     from sqlglot import exp
 
-    named = table.named()
-    schema = sql.text(named.db) if named.db else exp.func("CURRENT_SCHEMA", dialect=database.dialect)
-    own = exp.and_(exp.column("table_name").eq(sql.text(named.name)), exp.column("table_schema").eq(schema))
-    found = sql.select(exp.Count(this=exp.Star()).as_("n"), of=exp.to_table("information_schema.tables")).where(own)
+    named = _placed(address, database, table).named()
+    own = [exp.column("table_name").eq(sql.text(named.name)), exp.column("table_schema").eq(sql.text(named.db))]
+    found = sql.select(exp.Count(this=exp.Star()).as_("n"), of=exp.to_table("information_schema.tables")).where(*own)
     counts = _guarded(address, lambda: database.rows(found.sql(dialect=database.dialect)).read_all())
     if counts.column(0)[0].as_py():
         raise SettingError("is there already", field=table.shown, remedy="name another table, or give --force")

@@ -7,6 +7,8 @@ a moment in a list that no calendar reaches.
 
 from __future__ import annotations
 
+import datetime
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
+
+
+_DAYS_OF_YEAR, _DAYS_OF_MONTH = 365.25, 30
+"""An interval's, where DuckDB and PostgreSQL count its seconds (EXTRACT(EPOCH))."""
 
 
 def readable(raw: Column) -> Column:
@@ -94,8 +100,23 @@ def _cell(raw: Column) -> object:
 
 
 def _converted(raw: Column) -> pd.Series[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_interval(raw.type):
+        return pd.Series([None if cell is None else _span(*cell) for cell in raw.to_pylist()], dtype=object)
     found: pd.Series[Any] = raw.to_pandas(integer_object_nulls=True, date_as_object=False)
     return found
+
+
+def _span(months: int, days: int, nanoseconds: int) -> datetime.timedelta:
+    """Return an interval as a span of time, of as many days as databases count a year and a month for.
+
+    Raises:
+        OverflowError: Python has none so long.
+    """
+    years, rest = divmod(abs(months), 12)
+    whole = math.copysign(_DAYS_OF_YEAR * years + _DAYS_OF_MONTH * rest, months)
+    return datetime.timedelta(days=whole + days, microseconds=nanoseconds / 1000)
 
 
 def _text(cell: bytes | None) -> str | None:

@@ -14,7 +14,7 @@ from doublure.methods.evolution.facts import CandidateFacts, named
 from doublure.networks.photograph_features import LITE0_SHA256
 from doublure.networks.sizes import ANGLES, WINDOW
 from doublure.public.facts import Provenance
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, PublicPlace
 
 DEVIATIONS = 2.0
 """Deviations of noise from which a vote is taken for one: noise alone passes them once in 44 times."""
@@ -81,6 +81,11 @@ class EvolutionSettings(MethodSettings):
         if self.facts is not None or not self.candidates:
             return self
         return self.model_copy(update={"facts": CandidateFacts.of(self.candidates, self.provenance)})
+
+    @property
+    @override
+    def public_place(self) -> PublicPlace | None:
+        return PublicPlace("candidates", self.candidates, self.facts) if self.candidates else None
 
     @property
     def extractor(self) -> str:

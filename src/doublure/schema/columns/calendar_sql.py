@@ -79,7 +79,7 @@ def _from_text(column: Column, cell: SqlCell, words: SqlWords, *, days: bool) ->
     )
     clock = hour * sql.real(3600) + minute * sql.real(60) + second
     in_day = sql.both(hour < sql.real(24), minute < sql.real(60), second < sql.real(60))
-    in_day = sql.either(in_day, clock.eq(sql.real(86_400)))
+    in_day = sql.either(in_day, sql.both(hour.eq(sql.real(24)), clock.eq(sql.real(86_400))))
     fits = sql.either(dated, sql.both(timed, in_day))
     known = sql.case((sql.either(dated, timed), sql.both(_is_day(year, month, day), fits)))
     known = sql.case((known, sql.whole(1)), otherwise=sql.whole(0)).eq(sql.whole(1))

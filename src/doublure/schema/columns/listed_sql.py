@@ -87,7 +87,7 @@ def fitted_place(column: Column, reading: SqlReading, misfit: Misfit) -> SqlRead
 
 
 def _placed(column: Column, cell: SqlCell, words: SqlWords, missing: Expr, place: Expr) -> SqlReading:
-    gone = sql.either(sql.is_null(cell.value), missing)
+    gone = sql.either(sql.is_null(words.number(cell) if cell.kind == "real" else cell.value), missing)
     fallback = None if column.fallback is None else column.number_of(column.fallback)
     rest = sql.nothing() if fallback is None else sql.real(fallback)
     number = sql.case((gone, sql.nothing()), (sql.no(sql.is_null(place)), place), otherwise=rest)

@@ -40,8 +40,9 @@ def time_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading:
     )
     clock = hour * sql.real(3600) + minute * sql.real(60) + second
     fits = sql.both(hour < sql.real(24), minute < sql.real(60), second < sql.real(60))
-    number = sql.case((clock.copy().eq(sql.real(86_400)), sql.real(0)), otherwise=clock)
-    there = sql.either(fits, clock.copy().eq(sql.real(86_400)))
+    midnight = sql.both(hour.eq(sql.real(24)), clock.eq(sql.real(86_400)))
+    number = sql.case((midnight, sql.real(0)), otherwise=clock)
+    there = sql.either(fits, midnight.copy())
     return _parsed(column, cell, words, [(words.matches(said, _TIME), sql.case((there, number)))])
 
 
