@@ -99,8 +99,11 @@ class Rows:
         return _AGGREGATES[name](self._values) if name in _AGGREGATES else self[name]
 
     def __getitem__(self, key: Any) -> Rows:
-        """Return a field of each row: of a mapping by name, of a list by place."""
-        return Rows([value[key] for value in self._values])
+        """Return a field of each row that has it: of a mapping by name, of a list by place."""
+        found = [value[key] for value in self._values if isinstance(value, list) or key in value]
+        if not found:
+            raise KeyError(f"no row has {key}")
+        return Rows(found)
 
     def above(self, bound: float) -> int:
         """Return how many lie above a bound."""
@@ -109,6 +112,10 @@ class Rows:
     def __sub__(self, other: Rows) -> Rows:
         """Return differences, row by row."""
         return Rows([a - b for a, b in zip(self._values, other._values, strict=True)])
+
+    def __add__(self, other: Rows) -> Rows:
+        """Return the values of both."""
+        return Rows([*self._values, *other._values])
 
 
 _AGGREGATES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
@@ -140,7 +147,12 @@ def student(differences: Rows) -> Spread:
 
 def ranks(first: Rows, second: Rows) -> Spread:
     """Return a rank correlation, and where 95 of 100 resamples put it."""
-    return Spread(*map(Value, rank_correlation(first.raw, second.raw)))
+    return _ranks(tuple(first.raw), tuple(second.raw))
+
+
+@functools.cache
+def _ranks(first: tuple[float, ...], second: tuple[float, ...]) -> Spread:
+    return Spread(*map(Value, rank_correlation(first, second)))
 
 
 _FUNCTIONS = {each.__name__: each for each in (proportion, student, ranks, abs, len, sum, max, min, round, zip)}
@@ -297,10 +309,14 @@ def _without_names(text: str, line: re.Match[str]) -> str:
 
 
 def _clause(text: str, place: int) -> str:
-    """Return the words around a place, from one mark to the next."""
-    ends = [0, *(found.end() for found in re.finditer(r"[.;:] |[|\n]", text)), len(text)]
-    after = bisect.bisect_right(ends, place)
-    return text[ends[after - 1] : ends[after]]
+    """Return the words around a place, from one mark to the next; of a line with a cell that says it, those."""
+    start = text.rfind("\n", 0, place) + 1
+    line = text[start : (text + "\n").find("\n", place)]
+    if f"| {UNKEPT} |" in line:
+        return UNKEPT
+    ends = [0, *(found.end() for found in re.finditer(r"[.;:] |\|", line)), len(line)]
+    after = bisect.bisect_right(ends, place - start)
+    return line[ends[after - 1] : ends[after]]
 
 
 def open_figures(text: str, found: Sequence[Entry]) -> list[tuple[int, int]]:

@@ -75,13 +75,13 @@ def test_another_row_is_caught_whichever_it_is(evidence, monkeypatch):
     monkeypatch.setattr(evidence, "select", planting)
     for name, own in MAP["pages"].items():
         text = evidence.page(name)
-        for entry in own["entries"]:
-            if "says" not in entry or "each" in entry:
-                continue
-            named = set(re.findall(r"[a-z_][\w]*", " ".join(re.findall(r"\{[^{}]*\}", entry["says"]))))
-            for planted in named & {*MAP["rows"], *entry.get("rows", {})}:
-                changed = list(evidence.entries({"entries": [entry]}, MAP["rows"]))
-                assert evidence.misses(text, changed), (planted, entry["says"])
+        for entry in (each for each in own["entries"] if "says" in each):
+            values = next(evidence.repeated(entry.get("each", [{}])))  # of a table, its first line
+            own_words = evidence.filled({key: value for key, value in entry.items() if key != "each"}, values)
+            named = set(re.findall(r"(?<![.\w'])[a-z_]\w*", " ".join(re.findall(r"\{[^{}]*\}", own_words["says"]))))
+            for planted in named & {*MAP["rows"], *own_words.get("rows", {})}:
+                changed = list(evidence.entries({"entries": [own_words]}, MAP["rows"]))
+                assert evidence.misses(text, changed), (planted, own_words["says"])
 
 
 def test_a_selection_without_a_row_is_no_entry(evidence):
