@@ -46,7 +46,7 @@ from doublure.report.audit import AttackReport
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
 from related_data import RELATED
-from results import Case, finished, measure
+from results import Case, finished, measure, rank_correlation
 
 DP_METHODS = ("statistics", "guided", "dpgan")
 COUNTED: dict[str, Any] = {"components": 4, "fit_steps": 20}
@@ -329,13 +329,8 @@ def table() -> None:
 
 def correlation(points: list[dict[str, Any]]) -> str:
     """Return Spearman's correlation of μ with attack success, and where 95 of 100 resamples put it."""
-    from scipy.stats import spearmanr
-
-    rng, values = np.random.default_rng(0), np.array([[row["mu"], row["success"]] for row in points])
-    drawn = [values[rng.integers(len(values), size=len(values))] for _ in range(2000)]
-    spread = [spearmanr(*sample.T).statistic for sample in drawn if len(np.unique(sample, axis=0)) > 2]
-    low, high = np.nanquantile(spread, [0.025, 0.975])
-    return f"rank correlation of μ and success: {spearmanr(*values.T).statistic:.2f} ({low:.2f} to {high:.2f})"
+    low, middle, high = rank_correlation([row["mu"] for row in points], [row["success"] for row in points])
+    return f"rank correlation of μ and success: {middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def _written(cell: object) -> str:

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+from scipy.stats import spearmanr
 from scipy.stats import t as student_t
 
 OUT = Path(__file__).parent / "out"
@@ -89,3 +91,12 @@ def mean_and_half(values: list[float]) -> tuple[float, float]:
         return values[0], 0.0
     error = statistics.stdev(values) / math.sqrt(len(values))
     return statistics.mean(values), float(student_t.ppf(0.975, len(values) - 1)) * error
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> Spread:
+    """Return Spearman's correlation between the ends of what 95 of 100 resamples give."""
+    rng, values = np.random.default_rng(0), np.array([first, second]).T
+    drawn = [values[rng.integers(len(values), size=len(values))] for _ in range(2000)]
+    spread = [spearmanr(*sample.T).statistic for sample in drawn if len(np.unique(sample, axis=0)) > 2]
+    low, high = np.nanquantile(spread, [0.025, 0.975])
+    return float(low), float(spearmanr(*values.T).statistic), float(high)

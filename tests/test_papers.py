@@ -1,4 +1,7 @@
-"""``docs/papers.md``: a row has a figure or a reason, and its place in the paper; a command is one that there is."""
+"""``docs/papers.md``: a row has a figure or a reason, and its place in the paper; a command is one that there is.
+
+Where each figure comes from is in ``test_evidence.py``.
+"""
 
 from __future__ import annotations
 
@@ -56,15 +59,3 @@ def test_what_does_not_hold_names_where_it_stands():
         listed = text.partition("**What does not hold.**")[2].partition("\n| row")[0]
         for line in re.findall(r"^- (.+)$", listed, flags=re.MULTILINE):
             assert re.search(r"§|Table|Figure|Algorithm|Theorem|Corollary|does not use", line), (name, line)
-
-
-@pytest.mark.parametrize(("paper", "cells"), ROWS, ids=lambda value: value if isinstance(value, str) else value[0])
-def test_a_figure_of_ours_is_one_of_the_results(paper, cells):
-    """Written as a share or in per cent: the page has no figure of its own."""
-    pages = [ROOT / "docs" / "methods.md", *(ROOT / "docs" / "journal").glob("*.md")]
-    results = "".join(path.read_text(encoding="utf-8") for path in pages)
-    known = set(re.findall(r"\d*\.\d+|\d+", results))
-    for figure in re.findall(r"\d*\.\d+|\b\d\d+\b", cells[2]):
-        share = float(figure) * 100
-        spellings = {figure, f"{share:.1f}", f"{share:.0f}"} if figure.startswith(".") else {figure}
-        assert spellings & known, figure

@@ -55,6 +55,21 @@ def test_a_figure_without_its_rows_ends_the_command(maker, monkeypatch, tmp_path
         maker.files()
 
 
+def test_images_of_ours_are_bold_only_where_it_is_fair(maker, monkeypatch):
+    """By the shipped rule, from as many images, of the same pixels, at no larger δ."""
+    ours = [each.ours for each in maker.headline() if each.measure.startswith("accuracy")]
+    assert not any("**" in cell for cell in ours)
+    monkeypatch.setattr(maker, "DELTA", 1e-6)
+    bold = {(each.what, each.epsilon) for each in maker.headline() if "**" in each.ours and "acc" in each.measure}
+    assert bold == {("MNIST", "1"), ("Fashion-MNIST", "1")}  # not ε = 0.2, by an older rule, nor the JPEG copy
+
+
+def test_a_larger_delta_is_worth_epsilon(maker):
+    assert maker.at_delta(1.0, 1e-5, 1e-5) == pytest.approx(1.0)
+    assert maker.at_delta(1.0, 1e-5, 1.7e-6) == pytest.approx(1.11, abs=0.005)
+    assert maker.at_delta(10.0, 1e-5, 1.7e-6) == pytest.approx(10.8, abs=0.05)
+
+
 def test_the_page_can_be_read_in_three_minutes():
     """A silent reader reads some 240 words a minute (Brysbaert 2019); a line of a table is given two seconds."""
     lines = re.sub(r"\]\([^)]*\)", "]", PAGE.read_text(encoding="utf-8")).splitlines()
