@@ -39,7 +39,7 @@ _EACH, _FEWEST = 4, 5_000
 _PRIOR = 0.01
 """People that the prior has for each person. It draws a count of noise variance σ² towards the generator's as σ² / 100
 people would. Where the generator is wrong by a third, the bias is σ² / 300: less than a tenth of the noise up to σ = 30.
-In simulations, a prior as heavy as the people took coverage from 95 to 70 of 100, and one of a tenth to 93."""
+In simulations, a prior as heavy as the people took coverage from 95 to 70 of 100, one of a tenth to 93."""
 _LEAN = math.sqrt(3)
 """Deviation of a cell's lean t, by which rows at z from -1 to 1 get weights exp(t z). Even rows move by t / 3: by the
 deviation of an even spread, 1 / √3, so that a cell's mean may be anywhere in it."""
