@@ -245,14 +245,15 @@ def several(task: Task, found: tuple[inference.IntervalEstimate, ...]) -> dict[s
 def asked_of_syntheses(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, inference.IntervalEstimate, float]]:
     """Yield each estimate from syntheses with its kind and the population's own figure; none where it is refused."""
     true = within(task, task.frame)
+    drawn = syn.sample(syntheses=SYNTHESES, seed=0)
     try:
         columns = [task.shares, task.target]
-        for each in inference.estimate(syn, lambda rows: within(task, rows), columns, syntheses=SYNTHESES):
+        for each in inference.estimate(syn, lambda rows: within(task, rows), columns, syntheses=drawn):
             yield "within", each, true[each.name][0]
     except db.errors.SettingError:
         pass
     try:
-        found = inference.logistic(syn, task.target, task.value, task.on)
+        found = inference.logistic(syn, task.target, task.value, task.on, syntheses=drawn)
     except db.errors.SettingError:
         return
     coefficients = several(task, found) if any(math.isfinite(each.value) for each in found[1:]) else {}

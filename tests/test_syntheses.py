@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
 from doublure.errors import SettingError
 from doublure.evaluate import inference
 from doublure.run import syntheses
 from doublure.run.synthesizer import Synthesizer
 from doublure.training.noisy_tables import NoisyTable
 
+PAGE = Path(__file__).parents[1] / "docs" / "inference.md"
 ROWS, NOISE, REPEATS, SYNTHESES = 1000, 12.0, 40, 8
 DECLARED = db.Schema.parse("""
 doublure: 1
@@ -68,7 +74,7 @@ class StandIn:
         cells = tuple(NAMES[name] for name in columns)
         return NoisyTable(columns=columns, cells=cells, counts=noisy, standard_error=self.noise)
 
-    def draw(self, n, seed):
+    def draw(self, n, seed, given=None):
         return frame_of(people(np.random.default_rng(seed), n, dependent=0.6))
 
     draw_syntheses = Synthesizer.draw_syntheses
@@ -221,3 +227,99 @@ def test_syntheses_that_cannot_be_are_refused(how, field):
 def test_a_fit_without_tables_has_no_syntheses(small):
     with pytest.raises(SettingError, match="need the noisy tables"):
         db.load(small.run).sample(10, syntheses=3)
+
+
+# -- a fit, its command and the page -----------------------------------------------------------------------------------
+
+FITTED = """
+doublure: 1
+kind: table
+unit: {id: nr}
+units: 600
+columns:
+  nr: {type: id}
+  age: {type: integer, bounds: [17, 90], missing: true}
+  hours: {type: real, bounds: [0, 99.9], step: 0.1, missing: false}
+  born: {type: date, bounds: [1930-01-01, 2005-12-31], missing: false}
+  sex: {type: category, values: [Female, Male], missing: false}
+  race: {type: category, values: [White, Black], other: any, missing: false}
+  income: {type: category, values: [low, high], missing: false, roles: [target]}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the run folder of a quick fit with little noise."""
+    folder, draw = tmp_path_factory.mktemp("fitted"), np.random.default_rng(0)
+    high, male = draw.random(600) < 0.4, draw.random(600) < 0.5
+    age = pd.array(np.where(high, draw.integers(40, 91, 600), draw.integers(17, 60, 600)), dtype="Int64")
+    age[draw.random(600) < 0.1] = pd.NA
+    rows = {
+        "nr": np.arange(600),
+        "age": age,
+        "hours": draw.normal(40, 9, 600).clip(0, 99.9).round(1),
+        "born": pd.to_datetime("1950-01-01") + pd.to_timedelta(draw.integers(0, 9000, 600), unit="D"),
+        "sex": np.where(male, "Male", "Female"),
+        "race": draw.choice(["White", "Black", "Red"], 600),
+        "income": np.where(high, "high", "low"),
+    }
+    quick = {"accountant": "rdp", "components": 4, "starts": 1, "fit_steps": 10}
+    plan = db.plan(db.Schema.parse(FITTED), method="statistics", epsilon=300.0, delta=1e-6, **quick)
+    ledger = db.Ledger.create(folder / "ledger.jsonl", dataset="people", epsilon=400.0, delta=1e-3)
+    db.fit(pd.DataFrame(rows), plan, ledger=ledger, out=folder / "run", seed=1)
+    return folder / "run"
+
+
+def test_rows_of_a_fit_lie_in_the_cells_of_its_tables(run):
+    """Each table's rows are all found, and by weight most people lie where its counts say."""
+    syn = db.load(run)
+    tables = syntheses._usable(syn)
+    pool = syntheses._Pool.of(syn, tables, 3000, np.random.default_rng(0))
+    targets = [syntheses._Target.of(table) for table in tables]
+    weights, _ = pool.weigh(targets, [np.zeros(len(own.counts)) for own in targets], 600.0, np.zeros(3000))
+    columns = {name for table in tables for name in table.columns}
+    assert columns == {"age", "hours", "born", "sex", "race", "income"}
+    for at, (table, target) in enumerate(zip(tables, targets, strict=True)):
+        assert (pool.places[at] < table.counts.size).all(), table.columns
+        agrees = np.minimum(pool.counts(at, weights), target.counts).sum() / target.counts.sum()
+        assert agrees > (0.9 if len(table.columns) == 1 else 0.6), table.columns
+
+
+def test_the_command_writes_a_file_for_each_synthesis(run, tmp_path, capsys):
+    (tmp_path / "a.b").mkdir()
+    words = ["sample", str(run), "-n", "40", "--syntheses", "2", "--seed", "3", "-o"]
+    assert run_guarded(app, [*words, str(tmp_path / "a.b" / "rows.csv")]) == 0
+    drawn = db.load(run).sample(40, syntheses=2, seed=3)
+    for number, rows in enumerate(drawn, start=1):
+        written = pd.read_csv(tmp_path / "a.b" / f"rows-{number:02}.csv")
+        assert written["sex"].tolist() == rows["sex"].tolist()
+        assert written["nr"].is_unique
+    assert "rows-01.csv … " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-o", "a.b/rows"],
+        ["-o", "duckdb:///file.db?table=people"],
+        ["-o", "rows.csv", "--given", "sex=Male"],
+        ["-o", "rows.parquet", "--processes", "2"],
+    ],
+)
+def test_the_command_refuses_what_syntheses_are_not_made_with(run, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_guarded(app, ["sample", str(run), "-n", "40", "--syntheses", "2", *words]) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_published_generator_has_no_syntheses(run, tmp_path):
+    syn = dataclasses.replace(db.load(run), read_tables=tuple)
+    with pytest.raises(SettingError, match="need the noisy tables"):
+        syn.sample(10, syntheses=2)
+
+
+def test_the_example_of_inference_md_runs(run, monkeypatch, capsys):
+    monkeypatch.chdir(run.parent)
+    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    exec(compile(code, PAGE.name, "exec"), {})
+    assert capsys.readouterr().out.count("IntervalEstimate(") >= 3

@@ -40,6 +40,7 @@ from doublure.training.noisy_tables import NoisyTable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Syntheses: TypeAlias = "int | Sequence[pd.DataFrame]"
 
 CONFIDENCE = 0.95
 _STEPS, _STILL = 50, 1e-9
@@ -120,7 +121,7 @@ def mean(syn: Synthesizer, column: str, *, seed: int = 0) -> IntervalEstimate:
 
 
 def logistic(
-    syn: Synthesizer, target: str, value: str, on: Sequence[str], *, syntheses: int = SYNTHESES, seed: int = 0
+    syn: Synthesizer, target: str, value: str, on: Sequence[str], *, syntheses: Syntheses = SYNTHESES, seed: int = 0
 ) -> tuple[IntervalEstimate, ...]:
     """Return the coefficients of a logistic regression on columns that were counted together, or in pairs.
 
@@ -135,7 +136,7 @@ def logistic(
         target: The column that is explained.
         value: Its value whose log-odds are modelled, as the tables name it.
         on: One or more explaining columns.
-        syntheses: Their number, where only pairs were counted.
+        syntheses: Those that were drawn, or their number; asked where only pairs were counted.
         seed: Of the synthetic rows that show means within cells.
 
     Raises:
@@ -177,7 +178,7 @@ def estimate(
     ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]],
     columns: Sequence[str],
     *,
-    syntheses: int = SYNTHESES,
+    syntheses: Syntheses = SYNTHESES,
     n: int | None = None,
     seed: int = 0,
 ) -> tuple[IntervalEstimate, ...]:
@@ -187,8 +188,8 @@ def estimate(
         syn: A synthesizer whose fit bought tables.
         ask: Takes a table of rows; returns name -> estimate and its variance, as if the rows were a sample of people.
         columns: The columns that it looks at. Each two of them must have been counted together.
-        syntheses: Their number.
-        n: Rows of each; None: as many as there are units.
+        syntheses: Those that were drawn, or their number.
+        n: Rows of each that is drawn; None: as many as there are units.
         seed: Of all draws.
 
     Raises:
@@ -203,12 +204,10 @@ def estimate(
         True
     """
     _require_counted(syn, columns)
-    rows = syn.default_n if n is None else n
-    found = [ask(frame) for frame in syn.sample(rows, syntheses=syntheses, seed=seed)]
-    return tuple(
-        combine(*zip(*(each[name] for each in found), strict=True), each=rows / syn.default_n, name=name)
-        for name in found[0]
-    )
+    drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
+    found = [ask(frame) for frame in drawn]
+    rows = len(drawn[0]) / syn.default_n
+    return tuple(combine(*zip(*(each[name] for each in found), strict=True), each=rows, name=name) for name in found[0])
 
 
 def combine(
@@ -459,7 +458,7 @@ def _design(
 
 
 def _logistic_by_pairs(
-    syn: Synthesizer, target: str, value: str, on: Sequence[str], syntheses: int, seed: int
+    syn: Synthesizer, target: str, value: str, on: Sequence[str], syntheses: Syntheses, seed: int
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
     _require_counted(syn, (*on, target))
@@ -467,12 +466,17 @@ def _logistic_by_pairs(
     modelled = [_modelled(table, value) for table in tables]
     clear = [_clear_cells(table, 0, y) for table, y in zip(tables, modelled, strict=True)]
 
+    drawn = _sampled(syn, seed)
+    axes = [_AxisCells(syn, table.columns[0], table.cells[0], drawn) for table in tables]
+
     def ask(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
-        axes = [_AxisCells(syn, table.columns[0], table.cells[0], rows) for table in tables]
+        places = [cell_places(syn.schema.columns[own.column], own.names, rows[own.column]) for own in axes]
         # Numbers are at their cells' means: nothing ties them to the target within a cell, which would flatten a slope.
-        numbers = [None if own.at is None else np.append(own.at, np.nan)[own.place] for own in axes]
-        design, names, usable = _design(axes, [own.place for own in axes], numbers, clear)
-        outcome = _AxisCells(syn, target, tables[0].cells[1], rows).place
+        numbers = [
+            None if own.at is None else np.append(own.at, np.nan)[at] for own, at in zip(axes, places, strict=True)
+        ]
+        design, names, usable = _design(axes, places, numbers, clear)
+        outcome = cell_places(syn.schema.columns[target], tables[0].cells[1], rows[target])
         usable &= outcome >= 0
         yes = modelled[0][outcome[usable]]
         design, counts = design[usable], np.stack([1 - yes, yes], axis=1)

@@ -38,12 +38,14 @@ _EACH, _FEWEST = 4, 5_000
 """Weighted rows for each row drawn, so that most rows drawn have no twin; and the fewest, where few are drawn."""
 _PRIOR = 0.01
 """People that the prior has for each person. It draws a count of noise variance σ² towards the generator's as σ² / 100
-people would. Where the generator is wrong by a third, the bias is σ² / 300: less than a tenth of the noise up to σ = 30.
-In simulations, a prior as heavy as the people took coverage from 95 to 70 of 100, one of a tenth to 93."""
+people would. Where the generator is wrong by a third, the bias is σ² / 300: under a tenth of the noise up to σ = 30.
+In simulations, a prior as heavy as the people took coverage from 95 to 70 of 100."""
 _LEAN = math.sqrt(3)
 """Deviation of a cell's lean t, by which rows at z from -1 to 1 get weights exp(t z). Even rows move by t / 3: by the
 deviation of an even spread, 1 / √3, so that a cell's mean may be anywhere in it."""
-_SWEEPS, _STILL = 100, 0.01
+_LARGEST = 3.0
+"""Largest step of a log-factor: a longer one overshoots where few rows lie in a cell."""
+_SWEEPS, _STILL = 60, 0.05
 """Most sweeps over all tables, and the largest move of a count, in deviations of its noise, at which they end."""
 
 
@@ -108,6 +110,15 @@ class _Target:
 
     counts: Floats
     variance: float
+
+    @property
+    def slack(self) -> Floats:
+        """How far rows may be off, as a variance ``(cells,)``: by the prior, and by what people's own sampling hides.
+
+        With a log-factor of one a count is off by the slack: √count / 10 is a tenth of the deviation of so many people.
+        """
+        slack: Floats = _PRIOR * self.variance + np.sqrt(np.maximum(self.counts, 1.0)) / 10
+        return slack
 
     @classmethod
     def of(cls, table: NoisyTable) -> _Target:
@@ -179,10 +190,9 @@ class _Pool:
     ) -> tuple[Floats, list[Floats]]:
         """Return ``(N,)`` weights by which rows agree with all targets, and the log-factors of each table's cells.
 
-        They minimise the prior's part of the relative entropy to even weights that add up to ``people``, plus half the
-        squared distance from each count in units of its variance. The dual is solved a table at a time, as its cells
-        are disjoint (soft iterative proportional fitting): the step s of a cell solves a·exp(s) + v·(t + s) = c, where
-        v is the variance times the prior's part.
+        They minimise the relative entropy to even weights that add up to ``people``, plus half the squared distance
+        from each count in units of its slack v. The dual is solved a table at a time, as its cells are disjoint (soft
+        iterative proportional fitting): the step s of a cell solves a·exp(s) + v·(t + s) = c.
 
         Args:
             targets: A table each.
@@ -197,13 +207,15 @@ class _Pool:
         for places, own in zip(self.places, ties, strict=True):
             log += np.append(own, 0.0)[places]
         weights = np.exp(log)
+        slacks = [own.slack for own in targets]
         for _ in range(_SWEEPS):
             furthest = 0.0
-            for at, own in enumerate(targets):
+            for at, (own, slack) in enumerate(zip(targets, slacks, strict=True)):
                 there = self.counts(at, weights)
-                some, step, variance = there > 0, np.zeros(len(there) + 1), _PRIOR * own.variance
-                free = own.counts[some] / variance - ties[at][some]
-                step[:-1][some] = free - wrightomega(free + np.log(there[some] / variance))
+                some, step = there > 0, np.zeros(len(there) + 1)
+                free = (own.counts / slack - ties[at])[some]
+                step[:-1][some] = free - wrightomega(free + np.log(there[some] / slack[some]))
+                step = np.clip(step, -_LARGEST, _LARGEST)
                 ties[at] += step[:-1]
                 weights *= np.exp(step)[self.places[at]]
                 furthest = max(furthest, float((np.abs(step[:-1]) * there).max()) / own.variance**0.5)
