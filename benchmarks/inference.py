@@ -36,7 +36,7 @@ KINDS = ("shares", "mean", "logistic")
 OF_SYNTHESES = ("within", "several")
 """From syntheses: shares of the target's value within groups, and a logistic regression on several columns."""
 LEAST_SHARE = 0.05
-SYNTHESES = 15
+SYNTHESES, MOST = 15, 3
 
 
 class Task(NamedTuple):
@@ -242,6 +242,16 @@ def several(task: Task, found: tuple[inference.IntervalEstimate, ...]) -> dict[s
     return dict(zip(design, (model.coef_[0] / scale).tolist(), strict=True))
 
 
+def counted_with(task: Task, syn: db.Synthesizer) -> list[str]:
+    """Return three columns, or fewer, that were counted in pairs with one another and with the target."""
+    together, found = [set(table.columns) for table in syn.tables], list[str]()
+    for name in dict.fromkeys([*task.on, *task.columns]):
+        pairs = [{name, other} for other in (*found, task.target)]
+        if name != task.target and len(found) < MOST and all(any(pair <= own for own in together) for pair in pairs):
+            found.append(name)
+    return found
+
+
 def asked_of_syntheses(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, inference.IntervalEstimate, float]]:
     """Yield each estimate from syntheses with its kind and the population's own figure; none where it is refused."""
     true = within(task, task.frame)
@@ -253,7 +263,7 @@ def asked_of_syntheses(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, i
     except db.errors.SettingError:
         pass
     try:
-        found = inference.logistic(syn, task.target, task.value, task.on, syntheses=drawn)
+        found = inference.logistic(syn, task.target, task.value, counted_with(task, syn), syntheses=drawn)
     except db.errors.SettingError:
         return
     coefficients = several(task, found) if any(math.isfinite(each.value) for each in found[1:]) else {}
