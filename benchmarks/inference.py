@@ -36,7 +36,7 @@ KINDS = ("shares", "mean", "logistic")
 OF_SYNTHESES = ("within", "several")
 """From syntheses: shares of the target's value within groups, and a logistic regression on several columns."""
 LEAST_SHARE = 0.05
-SYNTHESES, MOST = 15, 3
+SYNTHESES, MOST = 10, 3
 
 
 class Task(NamedTuple):

@@ -123,10 +123,10 @@ def test_syntheses_differ_by_noise_and_sampling_and_nothing_else(monkeypatch):
     p = float((syn.real["ill"] == 1).mean())
     people_s, noise_s = p * (1 - p) / ROWS, (p**2 + (1 - p) ** 2) * 25.0**2 / ROWS**2
     assert uncertainty(syn, lambda rows: asked(rows)["share"]) == pytest.approx(people_s + noise_s, rel=0.4)
-    moved = syntheses._Target.moved
-    monkeypatch.setattr(syntheses._Target, "moved", lambda own, noise, sampling: moved(own, noise, 0 * sampling))
+    moved = syntheses._TargetCounts.moved
+    monkeypatch.setattr(syntheses._TargetCounts, "moved", lambda own, noise, sampling: moved(own, noise, 0 * sampling))
     assert uncertainty(syn, lambda rows: asked(rows)["share"]) < 0.6 * (people_s + noise_s) + 0.4 * noise_s
-    monkeypatch.setattr(syntheses._Target, "moved", lambda own, noise, sampling: moved(own, 0 * noise, sampling))
+    monkeypatch.setattr(syntheses._TargetCounts, "moved", lambda own, noise, sampling: moved(own, 0 * noise, sampling))
     assert uncertainty(syn, lambda rows: asked(rows)["share"]) < 0.6 * (people_s + noise_s)
 
 
@@ -274,8 +274,8 @@ def test_rows_of_a_fit_lie_in_the_cells_of_its_tables(run):
     """Each table's rows are all found, and by weight most people lie where its counts say."""
     syn = db.load(run)
     tables = syntheses._usable(syn)
-    pool = syntheses._Pool.of(syn, tables, 3000, np.random.default_rng(0))
-    targets = [syntheses._Target.of(table) for table in tables]
+    pool = syntheses._RowPool.of(syn, tables, 3000, np.random.default_rng(0))
+    targets = [syntheses._TargetCounts.of(table) for table in tables]
     weights, _ = pool.weigh(targets, [np.zeros(len(own.counts)) for own in targets], 600.0, np.zeros(3000))
     columns = {name for table in tables for name in table.columns}
     assert columns == {"age", "hours", "born", "sex", "race", "income"}

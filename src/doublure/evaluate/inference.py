@@ -31,7 +31,7 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from doublure.encode.cell_places import cell_places, ends_of
+from doublure.encode.cell_places import cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.results import MeanInterval
 from doublure.run.synthesizer import Synthesizer
@@ -339,7 +339,7 @@ class _AxisCells:
     def _place_numbers(self, own: Column) -> None:
         self.at = np.full(len(self.names), np.nan)
         for number, name in enumerate(self.names):
-            ends, inside = ends_of(own, name), self.place == number
+            ends, inside = range_ends(own, name), self.place == number
             if not ends:
                 continue
             low, high = min(low for low, _ in ends), max(high for _, high in ends)
@@ -406,10 +406,10 @@ def _modelled(table: NoisyTable, value: str) -> Floats:
         raise SettingError(
             "was not counted by itself", field=f"{table.columns[-1]} = {value}", remedy="name a cell of the table"
         )
-    return (np.array(table.cells[-1], dtype=object) == value).astype(np.float64)
+    return np.array([float(name == value) for name in table.cells[-1]])
 
 
-class _Clear(NamedTuple):
+class _ClearCells(NamedTuple):
     """The cells ``(cells,)`` of an axis whose rows with and without the modelled value are clear of noise."""
 
     cells: npt.NDArray[np.bool_]
@@ -417,18 +417,18 @@ class _Clear(NamedTuple):
     """The one with most rows."""
 
 
-def _clear_cells(table: NoisyTable, axis: int, y: Floats) -> _Clear:
+def _clear_cells(table: NoisyTable, axis: int, y: Floats) -> _ClearCells:
     """Return the clear cells of an axis of a table whose last axis is the target."""
     others = tuple(other for other in range(table.counts.ndim - 1) if other != axis)
     counts = table.counts.sum(others)
     added = table.counts.size / counts.size
     noise = table.standard_error * math.sqrt(added * max(y.sum(), (1 - y).sum()))
     clear = np.minimum(counts @ y, counts @ (1 - y)) > _CLEAR * noise
-    return _Clear(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
+    return _ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
 
 
 def _design(
-    axes: Sequence[_AxisCells], places: Sequence[Ints], numbers: Sequence[Floats | None], clear: Sequence[_Clear]
+    axes: Sequence[_AxisCells], places: Sequence[Ints], numbers: Sequence[Floats | None], clear: Sequence[_ClearCells]
 ) -> tuple[Floats, list[str], npt.NDArray[np.bool_]]:
     """Return the explaining numbers of rows or of cells of a table, their names, and which of them can be used.
 

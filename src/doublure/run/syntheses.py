@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,13 @@ from doublure.errors import SettingError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.run.synthesizer import Synthesizer
+    from doublure.schema import ResolvedSchema
     from doublure.training.noisy_tables import NoisyTable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_EACH, _FEWEST = 4, 5_000
+_EACH, _FEWEST = 2, 5_000
 """Weighted rows for each row drawn, so that most rows drawn have no twin; and the fewest, where few are drawn."""
 _PRIOR = 0.01
 """People that the prior has for each person. It draws a count of noise variance σ² towards the generator's as σ² / 100
@@ -49,7 +49,22 @@ _SWEEPS, _STILL = 60, 0.05
 """Most sweeps over all tables, and the largest move of a count, in deviations of its noise, at which they end."""
 
 
-def draw_syntheses(syn: Synthesizer, n: int, syntheses: int, seed: int) -> Iterator[pd.DataFrame]:
+class FittedTables(Protocol):
+    """A synthesizer, as far as syntheses ask it."""
+
+    @property
+    def schema(self) -> ResolvedSchema:
+        """The resolved schema."""
+
+    @property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy tables that the fit bought."""
+
+    def draw(self, n: int, *, seed: int) -> Any:
+        """Return so many rows."""
+
+
+def draw_syntheses(syn: FittedTables, n: int, syntheses: int, seed: int) -> Iterator[pd.DataFrame]:
     """Yield synthetic tables, each from another draw of what the noisy tables leave open.
 
     Args:
@@ -67,13 +82,15 @@ def draw_syntheses(syn: Synthesizer, n: int, syntheses: int, seed: int) -> Itera
     if not tables or not syn.schema.only_columns or syn.schema.unit.max_records > 1:
         remedy = "use the run folder of method statistics on a table with one row a unit"
         raise SettingError("need the noisy tables of a fit", field="syntheses", remedy=remedy)
-    return _drawn(syn, n, [_Target.of(table) for table in tables], tables, np.random.SeedSequence(seed), syntheses)
+    return _drawn(
+        syn, n, [_TargetCounts.of(table) for table in tables], tables, np.random.SeedSequence(seed), syntheses
+    )
 
 
 def _drawn(
-    syn: Synthesizer,
+    syn: FittedTables,
     n: int,
-    targets: Sequence[_Target],
+    targets: Sequence[_TargetCounts],
     tables: Sequence[NoisyTable],
     seeds: np.random.SeedSequence,
     syntheses: int,
@@ -83,7 +100,7 @@ def _drawn(
     # Each table's counts add up to all rows, with the noise of all its cells.
     precision = [1 / (len(own.counts) * own.variance) for own in targets]
     people = max(1.0, float(np.average([own.counts.sum() for own in targets], weights=precision)))
-    pool = _Pool.of(syn, tables, size, first)
+    pool = _RowPool.of(syn, tables, size, first)
     even = np.zeros(size)
     weights, ties = pool.weigh(targets, [np.zeros(len(own.counts)) for own in targets], people, even)
     for rng in others:
@@ -92,20 +109,20 @@ def _drawn(
             own.moved(rng.normal(0, own.variance**0.5, len(own.counts)), pool.counts(at, again - weights))
             for at, own in enumerate(targets)
         ]
-        fresh = _Pool.of(syn, tables, size, rng)
+        fresh = _RowPool.of(syn, tables, size, rng)
         own_weights, _ = fresh.weigh(moved, ties, people, fresh.lean(syn, tables, rng))
         chosen = rng.choice(size, n, p=own_weights / own_weights.sum())
         yield with_made(taken(fresh.rows, chosen), syn.schema, 0, int(rng.integers(2**62)))
 
 
-def _usable(syn: Synthesizer) -> list[NoisyTable]:
+def _usable(syn: FittedTables) -> list[NoisyTable]:
     """Return the tables whose cells a row's own values tell: of columns that have at most one kind of missing."""
     plain = {name for name, column in syn.schema.columns.items() if column.missing_states < 2}
     return [table for table in syn.tables if plain.issuperset(table.columns)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Target:
+class _TargetCounts:
     """Counts ``(cells,)`` that rows should agree with, as closely as their noise's variance says."""
 
     counts: Floats
@@ -113,7 +130,7 @@ class _Target:
 
     @property
     def slack(self) -> Floats:
-        """How far rows may be off, as a variance ``(cells,)``: by the prior, and by what people's own sampling hides.
+        """A variance ``(cells,)`` by which rows may be off: of the prior, and of what people's own sampling hides.
 
         With a log-factor of one a count is off by the slack: √count / 10 is a tenth of the deviation of so many people.
         """
@@ -121,15 +138,15 @@ class _Target:
         return slack
 
     @classmethod
-    def of(cls, table: NoisyTable) -> _Target:
+    def of(cls, table: NoisyTable) -> _TargetCounts:
         return cls(counts=table.counts.ravel().astype(np.float64), variance=table.standard_error**2)
 
-    def moved(self, noise: Floats, sampling: Floats) -> _Target:
+    def moved(self, noise: Floats, sampling: Floats) -> _TargetCounts:
         return replace(self, counts=self.counts + noise + sampling)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Pool:
+class _RowPool:
     """Rows of the generator.
 
     Attributes:
@@ -143,7 +160,7 @@ class _Pool:
     sizes: Sequence[int]
 
     @classmethod
-    def of(cls, syn: Synthesizer, tables: Sequence[NoisyTable], size: int, rng: np.random.Generator) -> _Pool:
+    def of(cls, syn: FittedTables, tables: Sequence[NoisyTable], size: int, rng: np.random.Generator) -> _RowPool:
         """Draw a pool of so many rows, and find them in all tables."""
         from doublure.encode.cell_places import cell_places
 
@@ -161,19 +178,18 @@ class _Pool:
     def counts(self, table: int, weights: npt.NDArray[Any]) -> Floats:
         """Return ``(cells,)`` the weight of the rows in each cell of a table."""
         cells = self.sizes[table]
-        found: Floats = np.bincount(self.places[table], weights, minlength=cells + 1)[:cells]
-        return found
+        return np.bincount(self.places[table], weights, minlength=cells + 1)[:cells].astype(np.float64)
 
-    def lean(self, syn: Synthesizer, tables: Sequence[NoisyTable], rng: np.random.Generator) -> Floats:
+    def lean(self, syn: FittedTables, tables: Sequence[NoisyTable], rng: np.random.Generator) -> Floats:
         """Return ``(N,)`` log-weights by which the rows of each cell of several numbers lean to one of its ends."""
-        from doublure.encode.cell_places import ends_of
+        from doublure.encode.cell_places import range_ends
 
         found = np.zeros(len(self.rows))
         for places, table in zip(self.places, tables, strict=True):
             column = syn.schema.columns[table.columns[0]]
             if column.listed or len(table.columns) > 1:
                 continue
-            ends = [ends_of(column, name) or [(0.0, 0.0)] for name in table.cells[0]]
+            ends = [range_ends(column, name) or [(0.0, 0.0)] for name in table.cells[0]]
             low = np.array([min(first for first, _ in own) for own in ends])
             high = np.array([max(last for _, last in own) for own in ends])
             leans = rng.normal(0, _LEAN, len(ends))
@@ -186,7 +202,7 @@ class _Pool:
         return found
 
     def weigh(
-        self, targets: Sequence[_Target], ties: Sequence[Floats], people: float, leaning: Floats
+        self, targets: Sequence[_TargetCounts], ties: Sequence[Floats], people: float, leaning: Floats
     ) -> tuple[Floats, list[Floats]]:
         """Return ``(N,)`` weights by which rows agree with all targets, and the log-factors of each table's cells.
 
@@ -210,15 +226,15 @@ class _Pool:
         slacks = [own.slack for own in targets]
         for _ in range(_SWEEPS):
             furthest = 0.0
-            for at, (own, slack) in enumerate(zip(targets, slacks, strict=True)):
+            for at, (target, slack) in enumerate(zip(targets, slacks, strict=True)):
                 there = self.counts(at, weights)
                 some, step = there > 0, np.zeros(len(there) + 1)
-                free = (own.counts / slack - ties[at])[some]
+                free = (target.counts / slack - ties[at])[some]
                 step[:-1][some] = free - wrightomega(free + np.log(there[some] / slack[some]))
                 step = np.clip(step, -_LARGEST, _LARGEST)
                 ties[at] += step[:-1]
                 weights *= np.exp(step)[self.places[at]]
-                furthest = max(furthest, float((np.abs(step[:-1]) * there).max()) / own.variance**0.5)
+                furthest = max(furthest, float((np.abs(step[:-1]) * there).max()) / target.variance**0.5)
             if furthest < _STILL:
                 break
         return weights, ties
