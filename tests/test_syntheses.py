@@ -192,6 +192,16 @@ def test_an_estimate_that_a_synthesis_cannot_make_is_left_open():
     assert math.isnan(found.value)
 
 
+def test_a_figure_that_one_synthesis_lacks_is_left_open():
+    syn = StandIn(np.random.default_rng(1))
+    drawn = syn.sample(50, syntheses=2, seed=1)
+    told = [{"it": (1.0, 0.1)}, {}]
+    [found] = inference.estimate(syn, lambda rows: told.pop(0), ["age"], syntheses=drawn)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    with pytest.raises(SettingError, match="are none"):
+        inference.estimate(syn, asked, ["age"], syntheses=[])
+
+
 @pytest.mark.parametrize(("q", "v"), [([1.0], [0.1]), ([1.0, 2.0], [0.1]), ([], [])])
 def test_what_cannot_be_combined_is_refused(q, v):
     with pytest.raises(SettingError, match="two or more"):

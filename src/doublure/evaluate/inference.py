@@ -205,9 +205,13 @@ def estimate(
     """
     _require_counted(syn, columns)
     drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
-    found = [ask(frame) for frame in drawn]
-    rows = len(drawn[0]) / syn.default_n
-    return tuple(combine(*zip(*(each[name] for each in found), strict=True), each=rows, name=name) for name in found[0])
+    if not drawn:
+        raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
+    found, rows, unknown = [ask(frame) for frame in drawn], len(drawn[0]) / syn.default_n, (math.nan, math.inf)
+    return tuple(
+        combine(*zip(*(each.get(name, unknown) for each in found), strict=True), each=rows, name=name)
+        for name in found[0]
+    )
 
 
 def combine(
@@ -233,9 +237,9 @@ def combine(
         SettingError: There are fewer than two, or not as many of both.
 
     Example:
-        >>> found = combine([0.41, 0.44, 0.38, 0.43], [0.0004, 0.0004, 0.0004, 0.0004])
+        >>> found = combine([0.41, 0.49, 0.36, 0.45, 0.40], [0.0004] * 5)
         >>> [round(each, 2) for each in (found.value, found.low, found.high, *found.naive)]
-        [0.41, 0.32, 0.51, 0.37, 0.45]
+        [0.42, 0.26, 0.58, 0.37, 0.45]
     """
     q, v = np.array(estimates, dtype=np.float64), np.array(variances, dtype=np.float64)
     if q.ndim != 1 or len(q) < 2 or q.shape != v.shape:
