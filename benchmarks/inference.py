@@ -172,7 +172,7 @@ def fitted(table: str, repeat: int) -> Iterator[tuple[Task, db.Synthesizer]]:
     """Yield a population, and the fit of one sample of it."""
     task = TASKS[table]()
     rows = task.frame.sample(task.rows, replace=True, random_state=repeat).reset_index(drop=True)
-    columns = {name: {**task.columns[name], "missing": False} for name in task.frame}
+    columns = {name: {**task.columns[name], "missing": False} for name in map(str, task.frame)}
     columns[task.target]["roles"] = ["target"]
     schema = db.Schema.from_plain({"doublure": 1, "kind": "table", "units": task.rows, "columns": columns})
     plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)

@@ -510,6 +510,8 @@ def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
 
 def _fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[Floats, Floats]:
     """Return coefficients of a logistic regression on noisy counts ``(cells, values)``, and their standard errors."""
+    if not design.size:
+        return np.zeros(design.shape[1]), np.full(design.shape[1], np.inf)
     scale = np.maximum(np.abs(design).max(0), 1e-12)
     x = design / scale
     found = np.zeros(x.shape[1])
