@@ -4,6 +4,7 @@ A table is the population. Its rows are drawn with replacement, fitted and asked
 the population's own figure lies in it. Figures that the noise leaves open (intervals of all numbers) are counted apart.
 
     python benchmarks/inference.py run [--tables adult mushroom credit lines] [--repeats 50]
+    python benchmarks/inference.py syntheses [--tables adult mushroom credit telco] [--repeats 25]
     python benchmarks/inference.py table
 """
 
@@ -14,7 +15,8 @@ import math
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +33,10 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 EPSILON, DELTA = 1.0, 1e-6
 NO_PENALTY = 1e9
 KINDS = ("shares", "mean", "logistic")
+OF_SYNTHESES = ("within", "several")
+"""From syntheses: shares of the target's value within groups, and a logistic regression on several columns."""
+LEAST_SHARE = 0.05
+SYNTHESES, MOST = 10, 3
 
 
 class Task(NamedTuple):
@@ -91,6 +97,17 @@ def credit() -> Task:
     return Task(frame, columns, 4000, "EDUCATION", ("AGE", "LIMIT_BAL"), "default", "1", ("AGE", "LIMIT_BAL", "SEX"))
 
 
+def telco() -> Task:
+    """Return clients of a telephone company, and whether they left."""
+    frame = pd.read_csv(SHARED / "telco" / "telco.csv.gz", keep_default_na=False, dtype=str)
+    names = ["tenure", "Contract", "InternetService", "PaymentMethod", "SeniorCitizen", "Churn"]
+    frame = frame[names].astype({"tenure": int})
+    columns = listed(frame, *names[1:]) | {"tenure": {"type": "integer", "bounds": [0, 72]}}
+    return Task(
+        frame, columns, 3000, "PaymentMethod", ("tenure",), "Churn", "Yes", ("tenure", "Contract", "InternetService")
+    )
+
+
 def lines() -> Task:
     """Return made-up rows whose target follows from two of the columns."""
     draw = np.random.default_rng(0)
@@ -105,6 +122,7 @@ def lines() -> Task:
 
 TASKS: dict[str, Callable[[], Task]] = {
     "adult": cache(adult), "mushroom": cache(mushroom), "credit": cache(credit), "lines": cache(lines),
+    "telco": cache(telco),
 }  # fmt: skip
 
 
@@ -149,26 +167,34 @@ def contrast(task: Task, name: str, level: str, reference: str) -> float:
     return odds[0] - odds[1]
 
 
-def one_cell(table: str, repeat: int) -> dict[str, Any]:
-    """Fit one sample of a population, and count which intervals hold its figures."""
+@contextmanager
+def fitted(table: str, repeat: int) -> Iterator[tuple[Task, db.Synthesizer]]:
+    """Yield a population, and the fit of one sample of it."""
     task = TASKS[table]()
     rows = task.frame.sample(task.rows, replace=True, random_state=repeat).reset_index(drop=True)
-    columns = {name: {**task.columns[name], "missing": False} for name in task.frame}
+    columns = {name: {**task.columns[name], "missing": False} for name in map(str, task.frame)}
     columns[task.target]["roles"] = ["target"]
     schema = db.Schema.from_plain({"doublure": 1, "kind": "table", "units": task.rows, "columns": columns})
     plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
-    began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="inference", epsilon=10.0, delta=0.1)
-        syn = db.fit(rows, plan, ledger=ledger, out=Path(folder) / "run", seed=repeat, threads=1)
-        return {**counted(task, syn), "seconds": round(time.process_time() - began, 1)}
+        yield task, db.fit(rows, plan, ledger=ledger, out=Path(folder) / "run", seed=repeat, threads=1)
 
 
-def counted(task: Task, syn: db.Synthesizer) -> dict[str, Any]:
+def one_cell(table: str, repeat: int) -> dict[str, Any]:
+    """Fit one sample of a population, and count which intervals hold its figures."""
+    began = time.process_time()
+    with fitted(table, repeat) as (task, syn):
+        return {**counted(asked(task, syn), KINDS), "seconds": round(time.process_time() - began, 1)}
+
+
+def counted(
+    estimates: Iterable[tuple[str, inference.IntervalEstimate, float]], kinds: tuple[str, ...]
+) -> dict[str, Any]:
     """Return for each kind how many intervals there are, how many hold, naively and not, and how wide they are."""
-    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    wider: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for kind, each, true in asked(task, syn):
+    found: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    wider: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for kind, each, true in estimates:
         if not math.isfinite(each.high) or not math.isfinite(true):
             found[kind]["open"] += 1
             continue
@@ -181,13 +207,85 @@ def counted(task: Task, syn: db.Synthesizer) -> dict[str, Any]:
     }
 
 
+def within(task: Task, rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Return the share of the target's value within each large group, and its variance."""
+    yes, found = rows[task.target].astype(str) == task.value, {}
+    for value, share in task.frame[task.shares].value_counts(normalize=True).items():
+        own = yes[rows[task.shares].astype(str) == value]
+        if share >= LEAST_SHARE:
+            mean = float(own.mean()) if len(own) else math.nan
+            found[str(value)] = (mean, mean * (1 - mean) / max(1, len(own)))
+    return found
+
+
+def several(task: Task, found: tuple[inference.IntervalEstimate, ...]) -> dict[str, float]:
+    """Return the population's coefficients of a regression on the levels that an estimate has found."""
+    names = {each.name: each for each in found[1:]}
+    reference = dict(part.split(" = ") for part in found[0].name.split(", ")[1:])
+    design, keep = {}, np.ones(len(task.frame), dtype=bool)
+    for name, each in names.items():
+        column, _, level = name.partition(" = ")
+        here = task.frame[column].isin(level.split(" | ")) if level else task.frame[column]
+        if math.isfinite(each.value):
+            design[name] = here.to_numpy(dtype=float)
+        elif level:
+            keep &= ~here.to_numpy()
+    for column, levels in reference.items():
+        keep &= task.frame[column].isin(
+            [part for name in [f"{column} = {levels}", *design] if name.startswith(f"{column} = ")
+             for part in name.partition(" = ")[2].split(" | ")]
+        ).to_numpy()  # fmt: skip
+    x = np.stack([*design.values()], axis=1)[keep]
+    scale = np.maximum(x.std(0), 1e-12)
+    y = (task.frame[task.target] == task.value)[keep]
+    model = LogisticRegression(C=NO_PENALTY, max_iter=5000).fit((x - x.mean(0)) / scale, y)
+    return dict(zip(design, (model.coef_[0] / scale).tolist(), strict=True))
+
+
+def counted_with(task: Task, syn: db.Synthesizer) -> list[str]:
+    """Return three columns, or fewer, that were counted in pairs with one another and with the target."""
+    together, found = [set(table.columns) for table in syn.tables], list[str]()
+    for name in dict.fromkeys([*task.on, *task.columns]):
+        pairs = [{name, other} for other in (*found, task.target)]
+        if name != task.target and len(found) < MOST and all(any(pair <= own for own in together) for pair in pairs):
+            found.append(name)
+    return found
+
+
+def asked_of_syntheses(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, inference.IntervalEstimate, float]]:
+    """Yield each estimate from syntheses with its kind and the population's own figure; none where it is refused."""
+    true = within(task, task.frame)
+    drawn = syn.sample(syntheses=SYNTHESES, seed=0)
+    try:
+        columns = [task.shares, task.target]
+        for each in inference.estimate(syn, lambda rows: within(task, rows), columns, syntheses=drawn):
+            yield "within", each, true[each.name][0]
+    except db.errors.SettingError:
+        pass
+    try:
+        found = inference.logistic(syn, task.target, task.value, counted_with(task, syn), syntheses=drawn)
+    except db.errors.SettingError:
+        return
+    coefficients = several(task, found) if any(math.isfinite(each.value) for each in found[1:]) else {}
+    for each in found[1:]:
+        yield "several", each, coefficients.get(each.name, math.nan)
+
+
+def of_syntheses(table: str, repeat: int, _: str) -> dict[str, Any]:
+    """Fit one sample, and count which intervals from syntheses hold."""
+    began = time.process_time()
+    with fitted(table, repeat) as (task, syn):
+        found = counted(asked_of_syntheses(task, syn), OF_SYNTHESES)
+    return {**found, "seconds": round(time.process_time() - began, 1)}
+
+
 def rows() -> Iterator[str]:
     """Yield the table of coverage, a line a table and kind."""
     yield "| table | kind | fits | intervals | hold | naive hold | wider than naive | left open |"
     yield "|---|---|---|---|---|---|---|---|"
     for table in TASKS:
         own = [row for row in finished("inference") if row["cell"][0] == table]
-        for kind in KINDS:
+        for kind in (*KINDS, *OF_SYNTHESES):
             cells = [row[kind] for row in own if kind in row]
             total = sum(cell["intervals"] for cell in cells)
             if total:
@@ -200,10 +298,14 @@ def rows() -> Iterator[str]:
 def main() -> None:
     """Read the command line and measure, or print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "syntheses", "table"])
     parser.add_argument("--tables", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--repeats", type=int, default=50)
     own = parser.parse_args()
+    if own.what == "syntheses":
+        several_cells = [(table, repeat, "syntheses") for repeat in range(own.repeats) for table in own.tables]
+        measure("inference", by_cell(several_cells, of_syntheses))
+        return
     if own.what == "run":
         cells = [(table, repeat) for repeat in range(own.repeats) for table in own.tables]
         measure("inference", by_cell(cells, one_cell))

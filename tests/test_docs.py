@@ -97,7 +97,9 @@ RELATIONAL = Page(
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 RUN = {"attacks", "evolution", "extending", "faq", "images", "latent", "relational", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
-ELSEWHERE = {"federated": "federated/test_page.py", "sources": "databases/test_page.py"}
+ELSEWHERE = {
+    "federated": "federated/test_page.py", "inference": "test_syntheses.py", "sources": "databases/test_page.py",
+}  # fmt: skip
 """Pages whose examples another file of tests runs."""
 TYPED = {"choosing-epsilon", "index", "which-method"}
 """Pages whose commands are typed in a folder with the census table and its schema."""

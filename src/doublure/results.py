@@ -48,6 +48,16 @@ class MeanInterval(Result):
     naive_high: float
     real: float
 
+    @property
+    def holds(self) -> bool:
+        """Whether the real mean lies in the interval."""
+        return self.low <= self.real <= self.high
+
+    @property
+    def naive_holds(self) -> bool:
+        """Whether it lies in the naive one."""
+        return self.naive_low <= self.real <= self.naive_high
+
 
 class Verdict(Result):
     """The outcome in plain words, for a reader who stops there.

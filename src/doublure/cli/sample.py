@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,14 @@ def sample(
     shares: Shares = None,
     sampling: Sampling = None,
     seed: Seed = None,
+    syntheses: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Write so many tables, each from another draw of what noise leaves open, for intervals: rows.csv "
+            "becomes rows-01.csv, rows-02.csv, …",
+        ),
+    ] = None,
     processes: Annotated[
         int, typer.Option(min=1, help="How many draw the parts of a folder; the rows are the same.")
     ] = 1,
@@ -51,7 +60,7 @@ def sample(
     """Make synthetic records; it costs nothing."""
     from doublure.data.databases.address import is_database
     from doublure.data.databases.streaming import table_output
-    from doublure.releasing.writing import WorkerProcesses, write_sample
+    from doublure.releasing.writing import WorkerProcesses, write_sample, write_syntheses
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
     from doublure.support.devices import use_device
@@ -61,22 +70,49 @@ def sample(
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)
+    count = syn.default_n if rows is None else rows
+    if syntheses is not None and (asked or processes > 1):
+        field = "--processes" if processes > 1 else "--given and --shares"
+        raise SettingError("are not for syntheses", field=field, remedy="leave it out")
     opened = table_output if is_database(out) else output
-    with opened(out, forced=force) as path, TerminalProgress() as progress:
-        count = write_sample(
-            syn,
-            path,
-            syn.default_n if rows is None else rows,
-            given=asked,
-            seed=seed,
-            spreadsheet_safe=spreadsheet_safe,
-            progress=progress,
-            others=WorkerProcesses(run=run, settings=own, processes=processes),
-        )
-    result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
+    with ExitStack() as open_outputs, TerminalProgress() as progress:
+        if syntheses is None:
+            files = [out]
+            count = write_sample(
+                syn,
+                open_outputs.enter_context(opened(out, forced=force)),
+                count,
+                given=asked,
+                seed=seed,
+                spreadsheet_safe=spreadsheet_safe,
+                progress=progress,
+                others=WorkerProcesses(run=run, settings=own, processes=processes),
+            )
+        else:
+            files = _numbered(out, syntheses)
+            paths = [open_outputs.enter_context(output(each, forced=force)) for each in files]
+            count = write_syntheses(syn, paths, count, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
+    result = {"path": out, "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
+    if syntheses is not None:
+        result["files"] = files
     records = KINDS[syn.schema.kind].records
-    text = f"Wrote {count:,} synthetic {records} to {out}. {syn.guarantee.watermark}."
+    to = out if syntheses is None else f"each of {files[0]} … {files[-1]}"
+    text = f"Wrote {count:,} synthetic {records} to {to}. {syn.guarantee.watermark}."
     return VerbResult(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
+
+
+def _numbered(out: str, syntheses: int) -> list[str]:
+    """Return a file name for each synthesis: its number before the ending.
+
+    Raises:
+        SettingError: The path has no ending, or is a table of a database.
+    """
+    from doublure.data.databases.address import is_database
+
+    stem, dot, ending = out.rpartition(".")
+    if not dot or "/" in ending or is_database(out):
+        raise SettingError("needs a file's ending with --syntheses", field=f"-o {out}", remedy="write -o rows.csv")
+    return [f"{stem}-{number:02}.{ending}" for number in range(1, syntheses + 1)]
 
 
 def _asked(given: list[str] | None, shares: list[str] | None) -> dict[str, object]:

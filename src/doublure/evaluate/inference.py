@@ -8,24 +8,30 @@ that is linear in the counts, so that noise leaves it unbiased:
 
 Its variance is that of the sum over the squared slope (a sandwich: Huber 1967). A cell adds count · u² for sampling,
 as the rows are a sample of a population, and σ² · u² for the noise. Rows of a cell of several numbers are at their mean
-in synthetic rows; how far it may be off adds the variance of an even spread over the cell. These figures are
-post-processing: they cost nothing and may be published. For what multiple synthetic data sets would need, see
-``docs/inference.md``.
+in synthetic rows; how far it may be off adds the variance of an even spread over the cell.
+
+Other estimates come from several syntheses (:mod:`doublure.run.syntheses`), by rules for fully synthetic data
+(Raghunathan, Reiter & Rubin 2003) that also hold where noise was added for privacy (Räisä et al. 2023). They see what
+pairs of columns were counted; where a pair was not, they are refused.
+
+All figures are post-processing: they cost nothing and may be published.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
-from doublure.encode.cell_names import MISSING
+from doublure.encode.cell_places import cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.results import MeanInterval
 from doublure.run.synthesizer import Synthesizer
@@ -34,6 +40,7 @@ from doublure.training.noisy_tables import NoisyTable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Syntheses: TypeAlias = "int | Sequence[pd.DataFrame]"
 
 CONFIDENCE = 0.95
 _STEPS, _STILL = 50, 1e-9
@@ -42,6 +49,8 @@ _FURTHEST = 5.0
 """Largest step of a standardised coefficient; a longer one overshoots where noise makes the slope flat."""
 _CLEAR = 2.0
 """Deviations of noise from which on a cell's rows count as seen: below, its log-odds may be anything."""
+SYNTHESES = 20
+"""Syntheses behind an estimate, if not given: Student's quantile then has some ten degrees of freedom or more."""
 _ROWS = 20_000
 """Synthetic rows that show the mean of the numbers within a cell, and give the naive intervals beside."""
 
@@ -112,9 +121,11 @@ def mean(syn: Synthesizer, column: str, *, seed: int = 0) -> IntervalEstimate:
 
 
 def logistic(
-    syn: Synthesizer, target: str, value: str, on: Sequence[str], *, seed: int = 0
+    syn: Synthesizer, target: str, value: str, on: Sequence[str], *, syntheses: Syntheses = SYNTHESES, seed: int = 0
 ) -> tuple[IntervalEstimate, ...]:
-    """Return the coefficients of a logistic regression on columns that were counted together with the target.
+    """Return the coefficients of a logistic regression on columns that were counted together, or in pairs.
+
+    One noisy table that holds all columns answers by itself. Where only pairs were counted, several syntheses do.
 
     A column of numbers enters as a number. Another has a coefficient for each cell but the most frequent one, which the
     intercept names. A cell whose rows with or without the value are lost in noise has the interval of all numbers, and
@@ -125,6 +136,7 @@ def logistic(
         target: The column that is explained.
         value: Its value whose log-odds are modelled, as the tables name it.
         on: One or more explaining columns.
+        syntheses: Those that were drawn, or their number; asked where only pairs were counted.
         seed: Of the synthetic rows that show means within cells.
 
     Raises:
@@ -135,27 +147,114 @@ def logistic(
         >>> [each.name for each in found]
         ['(intercept)', 'age']
     """
+    if not any({*on, target}.issubset(table.columns) for table in syn.tables):
+        return _logistic_by_pairs(syn, target, value, on, syntheses, seed)
     table = _table(syn, (*on, target))
-    if value not in table.cells[-1]:
-        raise SettingError("was not counted by itself", field=f"{target} = {value}", remedy="name a cell of the table")
+    y = _modelled(table, value)
     rows = _sampled(syn, seed)
     axes = [_AxisCells(syn, column, names, rows) for column, names in zip(on, table.cells[:-1], strict=True)]
-    y = (np.array(table.cells[-1], dtype=object) == value).astype(np.float64)
-    design, names, usable = _design(axes, table, y)
+    sizes = [len(cells.names) for cells in axes]
+    places = list(np.indices(sizes).reshape(len(sizes), -1))
+    numbers = [None if own.at is None else own.at[place] for own, place in zip(axes, places, strict=True)]
+    design, names, usable = _design(axes, places, numbers, [_clear_cells(table, axis, y) for axis in range(len(axes))])
     counts = table.counts.reshape(-1, len(y)).astype(np.float64)
     seen = np.abs(design[usable]).any(0)
     found, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
     found[seen], errors[seen] = _fitted(design[usable][:, seen], counts[usable], y, table.standard_error**2)
     drawn = np.zeros(table.counts.shape)
-    places = [cells.place for cells in axes] + [_AxisCells(syn, target, table.cells[-1], rows).place]
-    inside = np.all([place >= 0 for place in places], axis=0)
-    np.add.at(drawn, tuple(place[inside] for place in places), 1)
+    drawn_in = [cells.place for cells in axes] + [_AxisCells(syn, target, table.cells[-1], rows).place]
+    inside = np.all([place >= 0 for place in drawn_in], axis=0)
+    np.add.at(drawn, tuple(place[inside] for place in drawn_in), 1)
     own, naive = found.copy(), errors.copy()
     own[seen], naive[seen] = _fitted(design[usable][:, seen], drawn.reshape(counts.shape)[usable], y, 0.0)
     return tuple(
         _estimate(name, at, error, _interval(other, beside))
         for name, at, error, other, beside in zip(names, found, errors, own, naive, strict=True)
     )
+
+
+def estimate(
+    syn: Synthesizer,
+    ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]],
+    columns: Sequence[str],
+    *,
+    syntheses: Syntheses = SYNTHESES,
+    n: int | None = None,
+    seed: int = 0,
+) -> tuple[IntervalEstimate, ...]:
+    """Return estimates of a function of rows, with intervals from several syntheses.
+
+    Args:
+        syn: A synthesizer whose fit bought tables.
+        ask: Takes a table of rows; returns name -> estimate and its variance, as if the rows were a sample of people.
+        columns: The columns that it looks at. Each two of them must have been counted together.
+        syntheses: Those that were drawn, or their number.
+        n: Rows of each that is drawn; None: as many as there are units.
+        seed: Of all draws.
+
+    Raises:
+        SettingError: Some of these columns were not counted together, or there are no syntheses of this fit.
+
+    Example:
+        >>> def ratio(rows):
+        ...     part = rows.loc[rows["sex"] == "Female", "age"]
+        ...     return {"mean age of women": (part.mean(), part.var() / len(part))}
+        >>> [found] = db.evaluate.inference.estimate(syn, ratio, ["sex", "age"], syntheses=5)
+        >>> found.low < found.value < found.high
+        True
+    """
+    _require_counted(syn, columns)
+    drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
+    if not drawn:
+        raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
+    found, rows, unknown = [ask(frame) for frame in drawn], len(drawn[0]) / syn.default_n, (math.nan, math.inf)
+    return tuple(
+        combine(*zip(*(each.get(name, unknown) for each in found), strict=True), each=rows, name=name)
+        for name in found[0]
+    )
+
+
+def combine(
+    estimates: Sequence[float], variances: Sequence[float], *, each: float = 1.0, name: str = ""
+) -> IntervalEstimate:
+    """Return an estimate with its interval from those of ``m`` syntheses.
+
+    Estimates vary between syntheses by what noise and sampling leave open, and by the sampling of synthetic rows. Of
+    their variance b the mean v of their own variances is therefore taken off, once:
+
+    * T = (1 + 1/m) b - v, and Student's t with (m - 1) (T / ((1 + 1/m) b))² degrees of freedom (Satterthwaite).
+
+    T is itself uncertain. It is taken to be at least v times the synthetic rows for each private one: noisy tables tell
+    no more than the private rows themselves.
+
+    Args:
+        estimates: ``(m,)`` from each synthesis; where one is not finite, the interval is of all numbers.
+        variances: ``(m,)`` of each, as if its rows were a sample of people.
+        each: Rows of a synthesis for each private row.
+        name: What is estimated.
+
+    Raises:
+        SettingError: There are fewer than two, or not as many of both.
+
+    Example:
+        >>> found = combine([0.41, 0.49, 0.36, 0.45, 0.40], [0.0004] * 5)
+        >>> [round(each, 2) for each in (found.value, found.low, found.high, *found.naive)]
+        [0.42, 0.26, 0.58, 0.37, 0.45]
+    """
+    q, v = np.array(estimates, dtype=np.float64), np.array(variances, dtype=np.float64)
+    if q.ndim != 1 or len(q) < 2 or q.shape != v.shape:
+        raise SettingError(
+            "are not two or more, with a variance each", field="estimates", remedy="give one a synthesis"
+        )
+    naive = _interval(float(q[0]), float(np.sqrt(v[0])))
+    if not np.isfinite([*q, *v]).all():
+        return _estimate(name, math.nan, math.inf, naive)
+    between, own = (1 + 1 / len(q)) * float(q.var(ddof=1)), float(v.mean())
+    total = max(between - own, each * own)
+    degrees = (len(q) - 1) * (total / between) ** 2 if between else math.inf
+    reach = float(student_t.ppf((1 + CONFIDENCE) / 2, degrees)) * math.sqrt(total)
+    value = float(q.mean())
+    return IntervalEstimate(name=name, value=value, low=value - reach, high=value + reach, naive=naive)
 
 
 def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[MeanInterval, ...]:
@@ -225,22 +324,14 @@ class _AxisCells:
     def __init__(self, syn: Synthesizer, column: str, names: Sequence[str], rows: pd.DataFrame) -> None:
         own, cells = syn.schema.columns[column], rows[column]
         self.column, self.names = column, tuple(names)
-        self.place = np.full(len(cells), -1)
         self.numbers: Floats = np.full(len(cells), np.nan)
         self.at: Floats | None = None
         self.spread = np.zeros(len(names))
-        missing = cells.isna().to_numpy()
-        for number, name in enumerate(names):
-            if MISSING in name.split(" | "):
-                self.place[missing] = number
-        if own.listed:
-            known = {part: number for number, name in enumerate(names) for part in name.split(" | ")}
-            texts = [known.get(own.text_of(code), -1) for code in range(len(own.domain))]
-            codes = own.numbers_of(cells[~missing]).astype(np.int64)
-            self.place[~missing] = np.array(texts)[codes]
-            return
-        self.numbers[~missing] = own.numbers_of(cells[~missing])
-        self._place_numbers(own)
+        self.place = cell_places(own, names, cells)
+        if not own.listed:
+            there = cells.notna().to_numpy()
+            self.numbers[there] = own.numbers_of(cells[there])
+            self._place_numbers(own)
 
     def naive_mean(self, numbers: npt.NDArray[Any]) -> tuple[float, float]:
         """Return the interval of a mean by synthetic rows alone."""
@@ -252,12 +343,9 @@ class _AxisCells:
     def _place_numbers(self, own: Column) -> None:
         self.at = np.full(len(self.names), np.nan)
         for number, name in enumerate(self.names):
-            parts = [part for part in name.split(" | ") if part != MISSING]
-            ends = [(own.number_of(part.split("..")[0]), own.number_of(part.split("..")[-1])) for part in parts]
+            ends, inside = range_ends(own, name), self.place == number
             if not ends:
                 continue
-            inside = np.any([(self.numbers >= low) & (self.numbers <= high) for low, high in ends], axis=0)
-            self.place[inside] = number
             low, high = min(low for low, _ in ends), max(high for _, high in ends)
             self.at[number] = self.numbers[inside].mean() if inside.any() else (low + high) / 2
             self.spread[number] = (high - low) ** 2 / 12
@@ -312,41 +400,118 @@ def _mean(table: NoisyTable, at: Floats, spread: Floats) -> tuple[float, float]:
     return value, math.sqrt((sampling + noise) / rows**2 + float(share**2 @ spread))
 
 
+def _modelled(table: NoisyTable, value: str) -> Floats:
+    """Return ``(values,)`` one at a table's last cell of this name, else zero.
+
+    Raises:
+        SettingError: It has none.
+    """
+    if value not in table.cells[-1]:
+        raise SettingError(
+            "was not counted by itself", field=f"{table.columns[-1]} = {value}", remedy="name a cell of the table"
+        )
+    return np.array([float(name == value) for name in table.cells[-1]])
+
+
+class _ClearCells(NamedTuple):
+    """The cells ``(cells,)`` of an axis whose rows with and without the modelled value are clear of noise."""
+
+    cells: npt.NDArray[np.bool_]
+    most: int
+    """The one with most rows."""
+
+
+def _clear_cells(table: NoisyTable, axis: int, y: Floats) -> _ClearCells:
+    """Return the clear cells of an axis of a table whose last axis is the target."""
+    others = tuple(other for other in range(table.counts.ndim - 1) if other != axis)
+    counts = table.counts.sum(others)
+    added = table.counts.size / counts.size
+    noise = table.standard_error * math.sqrt(added * max(y.sum(), (1 - y).sum()))
+    clear = np.minimum(counts @ y, counts @ (1 - y)) > _CLEAR * noise
+    return _ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
+
+
 def _design(
-    axes: Sequence[_AxisCells], table: NoisyTable, y: Floats
+    axes: Sequence[_AxisCells], places: Sequence[Ints], numbers: Sequence[Floats | None], clear: Sequence[_ClearCells]
 ) -> tuple[Floats, list[str], npt.NDArray[np.bool_]]:
-    """Return the explaining numbers of each cell of a table, their names, and which cells can be used.
+    """Return the explaining numbers of rows or of cells of a table, their names, and which of them can be used.
 
     Args:
         axes: The explaining columns.
-        table: Their counts with the target, which is last.
-        y: ``(values,)`` one at the target's modelled value.
+        places: For each ``(N,)`` the cell.
+        numbers: For each ``(N,)`` the number, NaN where missing; None for a column without numbers.
+        clear: Of each its clear cells.
 
     Returns:
-        ``(cells, coefficients)``, their names, and ``(cells,)``.
+        ``(N, coefficients)``, their names, and ``(N,)``.
     """
-    sizes = [len(cells.names) for cells in axes]
-    usable, parts, names, reference = np.ones(math.prod(sizes), dtype=np.bool_), [np.ones(math.prod(sizes))], [], ""
-    for axis, (place, cells) in enumerate(zip(np.indices(sizes).reshape(len(sizes), -1), axes, strict=True)):
-        if cells.at is not None:
-            usable &= np.isfinite(cells.at)[place]
-            parts.append(np.nan_to_num(cells.at)[place])
+    size = len(places[0])
+    usable, parts, names, reference = np.ones(size, dtype=np.bool_), [np.ones(size)], [], ""
+    for cells, place, number, (seen, most) in zip(axes, places, numbers, clear, strict=True):
+        if number is not None:
+            usable &= np.isfinite(number)
+            parts.append(np.nan_to_num(number))
             names.append(cells.column)
             continue
-        counts = table.counts.sum(tuple(other for other in range(len(sizes)) if other != axis))
-        noise = table.standard_error * math.sqrt(math.prod(sizes) / sizes[axis] * max(y.sum(), (1 - y).sum()))
-        clear = np.minimum(counts @ y, counts @ (1 - y)) > _CLEAR * noise
-        usable &= clear[place]
-        most = int(np.argmax(np.where(clear, counts.sum(1), -np.inf)))
+        usable &= (place >= 0) & seen[place]
         reference += f", {cells.column} = {cells.names[most]}"
-        for number in (number for number in range(sizes[axis]) if number != most):
-            parts.append((place == number).astype(np.float64))
-            names.append(f"{cells.column} = {cells.names[number]}")
+        for level in (level for level in range(len(cells.names)) if level != most):
+            parts.append((place == level).astype(np.float64))
+            names.append(f"{cells.column} = {cells.names[level]}")
     return np.stack(parts, axis=1), [f"(intercept){reference}", *names], usable
+
+
+def _logistic_by_pairs(
+    syn: Synthesizer, target: str, value: str, on: Sequence[str], syntheses: Syntheses, seed: int
+) -> tuple[IntervalEstimate, ...]:
+    """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
+    _require_counted(syn, (*on, target))
+    tables = [_table(syn, (column, target)) for column in on]
+    modelled = [_modelled(table, value) for table in tables]
+    clear = [_clear_cells(table, 0, y) for table, y in zip(tables, modelled, strict=True)]
+
+    drawn = _sampled(syn, seed)
+    axes = [_AxisCells(syn, table.columns[0], table.cells[0], drawn) for table in tables]
+
+    def ask(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
+        places = [cell_places(syn.schema.columns[own.column], own.names, rows[own.column]) for own in axes]
+        # Numbers are at their cells' means: nothing ties them to the target within a cell, which would flatten a slope.
+        numbers = [
+            None if own.at is None else np.append(own.at, np.nan)[at] for own, at in zip(axes, places, strict=True)
+        ]
+        design, names, usable = _design(axes, places, numbers, clear)
+        outcome = cell_places(syn.schema.columns[target], tables[0].cells[1], rows[target])
+        usable &= outcome >= 0
+        yes = modelled[0][outcome[usable]]
+        design, counts = design[usable], np.stack([1 - yes, yes], axis=1)
+        # A level that has no row with or without the value has no log-odds.
+        seen = (np.abs(design[yes > 0]).any(0)) & (np.abs(design[yes == 0]).any(0))
+        at, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
+        at[seen], errors[seen] = _fitted(design[:, seen], counts, np.array([0.0, 1.0]), 0.0)
+        return dict(zip(names, zip(at, errors**2, strict=True), strict=True))
+
+    return estimate(syn, ask, (*on, target), syntheses=syntheses, seed=seed)
+
+
+def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
+    """Refuse columns that no noisy table holds, and pairs that none holds together.
+
+    Raises:
+        SettingError: Naming all of them.
+    """
+    counted = [set(table.columns) for table in syn.tables]
+    alone = [name for name in columns if not any(name in own for own in counted)]
+    pairs = [pair for pair in combinations(columns, 2) if not any(own.issuperset(pair) for own in counted)]
+    named = [*alone, *(" and ".join(pair) for pair in pairs if not set(pair) & set(alone))]
+    if named:
+        message = "was not counted" if len(alone) == len(named) == 1 else "were not counted together"
+        raise SettingError(message, field=", ".join(named), remedy="plan with focus on them, or ask for others")
 
 
 def _fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[Floats, Floats]:
     """Return coefficients of a logistic regression on noisy counts ``(cells, values)``, and their standard errors."""
+    if not design.size:
+        return np.zeros(design.shape[1]), np.full(design.shape[1], np.inf)
     scale = np.maximum(np.abs(design).max(0), 1e-12)
     x = design / scale
     found = np.zeros(x.shape[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,6 +100,41 @@ def write_sample(
     writer.check(path, size, spreadsheet_safe)
     chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
     return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+
+
+def write_syntheses(
+    syn: Synthesizer,
+    paths: Sequence[Path],
+    n: SupportsIndex,
+    *,
+    seed: SupportsIndex | None = None,
+    spreadsheet_safe: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Draw as many syntheses of ``n`` rows as there are paths, and write each; a path's ending chooses its form.
+
+    Args:
+        syn: A synthesizer whose fit bought tables.
+        paths: Files, as :func:`write_sample` takes them.
+        n: Rows of each.
+        seed: Makes the rows repeatable.
+        spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        progress: Receives progress events.
+
+    Returns:
+        How many rows each has.
+
+    Raises:
+        SettingError: There are no syntheses of this fit, or an ending is not of tables.
+    """
+    size, writer = require_count(n), WRITERS[syn.schema.kind]
+    for path in paths:
+        writer.check(path, size, spreadsheet_safe)
+    drawn = syn.draw_syntheses(size, len(paths), seed)
+    told = _told(drawn, size * len(paths), f"draw {len(paths)} syntheses", progress)
+    for path, rows in zip(paths, told, strict=True):
+        writer.write([rows], path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+    return size
 
 
 def write_released(

@@ -26,6 +26,8 @@ from doublure.schema.kinds import KINDS
 from doublure.support import seeding
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
     from doublure.training.noisy_tables import NoisyTable
@@ -135,8 +137,9 @@ class Synthesizer:
         n: SupportsIndex | None = None,
         given: Mapping[str, object] | None = None,
         seed: SupportsIndex | None = None,
+        syntheses: int | None = None,
     ) -> Any:
-        """Return exactly ``n`` synthetic records.
+        """Return exactly ``n`` synthetic records, or several such tables.
 
         Args:
             n: Number of records, at least 0; left out, the schema's public number of units.
@@ -144,15 +147,18 @@ class Synthesizer:
                 None for missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for
                 series attributes.
             seed: Makes the records repeatable; without one they are new each time.
+            syntheses: Number of tables, each from another draw of what noise and sampling leave open
+                (:mod:`doublure.run.syntheses`); None: the records of the fit itself.
 
         Returns:
             A ``pandas.DataFrame`` in the form that the schema declares; for images
             :class:`doublure.data.images.Images`, which has ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series
             :class:`doublure.data.series.Series`, which has ``values`` ``(n, length, channels)`` and ``attributes``; for
-            related tables a mapping of frames, with n rows in the root's.
+            related tables a mapping of frames, with n rows in the root's. With ``syntheses`` a list of frames.
 
         Raises:
-            SettingError: A column or value is not in the schema, or the combination is too rare to sample.
+            SettingError: A column or value is not in the schema, or the combination is too rare to sample; or several
+                syntheses are asked for under conditions, or of a fit without noisy tables.
 
         Example:
             >>> rows = syn.sample(5, given={"sex": "Female", "age": (30, 40)}, seed=7)
@@ -161,7 +167,24 @@ class Synthesizer:
             >>> bool(rows["age"].between(30, 40).all())
             True
         """
-        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed), self.schema)
+        rows = self.default_n if n is None else n
+        if syntheses is None:
+            return handed_out(self.draw(rows, given=given, seed=seed), self.schema)
+        if given:
+            raise SettingError("has no syntheses", field="given", remedy="leave it out, and filter each table")
+        return [handed_out(own, self.schema) for own in self.draw_syntheses(rows, syntheses, seed)]
+
+    def draw_syntheses(
+        self, n: SupportsIndex, syntheses: int, seed: SupportsIndex | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the same tables as :meth:`sample`, one at a time, in the container of :meth:`draw`.
+
+        Raises:
+            SettingError: As :meth:`sample`, before the first is asked for.
+        """
+        from doublure.run.syntheses import draw_syntheses
+
+        return draw_syntheses(self, require_count(n), syntheses, seeding.choose_seed(seed))
 
     def draw(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
