@@ -168,6 +168,42 @@ def test_rules_are_proposed_by_names_and_types() -> None:
     ]
 
 
+TERMS = """
+doublure: 1
+kind: table
+units: 9
+defaults: {missing: false}
+columns:
+  term: {type: integer, bounds: [1, 2]}
+  start: {type: date, bounds: [2000-01-01, 2001-01-01]}
+  end: {type: date, bounds: [2000-01-01, 2001-01-01]}
+  seen: {type: date, bounds: [2000-01-01, 2001-01-01]}
+constraints:
+- {determines: [term, end], map: {1: 2000-06-01, 2: 2000-12-01}}
+"""
+
+
+def test_no_rule_is_proposed_that_the_schema_refuses() -> None:
+    """An order was proposed with a column that a list gives; pasted, it was refused."""
+    asks = [found for found in check(Schema.parse(TERMS)).findings if found.path == "constraints"]
+    assert not asks  # neither start and end nor end and seen
+    free = TERMS[: TERMS.index("constraints")]
+    proposed = [found.declare for found in check(Schema.parse(free)).findings if found.path == "constraints"]
+    assert proposed == ["- {at_most: [start, end]}", "- {at_most: [end, seen]}"]
+    Schema.parse(free + "constraints:\n" + "\n".join(map(str, proposed)))
+    # Two likenesses of one pair, of which a schema takes one.
+    twins = free.replace(
+        "term: {type: integer, bounds: [1, 2]}", "start_code: {type: date, bounds: [2000-01-01, 2001-01-01]}"
+    )
+    names = [found.declare for found in check(Schema.parse(twins)).findings if found.path == "constraints"]
+    Schema.parse(twins + "constraints:\n" + "\n".join(map(str, names)))
+
+
+def test_a_clash_names_the_rule_that_gives_the_column() -> None:
+    with pytest.raises(SchemaError, match="at_most names end, which determines lists for term; take one"):
+        Schema.parse(TERMS + "- {at_most: [start, end]}\n")
+
+
 def test_check_asks_for_a_target_and_rules_and_nothing_stands_in_the_way() -> None:
     text = (
         "doublure: 1\nkind: table\nunits: 9\ndefaults: {missing: false}\ncolumns:\n"
