@@ -199,6 +199,24 @@ def test_no_rule_is_proposed_that_the_schema_refuses() -> None:
     Schema.parse(twins + "constraints:\n" + "\n".join(map(str, names)))
 
 
+def test_parts_of_a_question_are_asked_for_as_skipped_together() -> None:
+    text = "doublure: 1\nkind: table\nunits: 9\ncolumns:\n" + "".join(
+        f"  {name}: {{type: boolean, missing: {missing}}}\n"
+        for name, missing in {
+            "Q1": "true",
+            "Q2": "true",
+            "Q28_1": "true",
+            "Q28_2": "true",
+            "Q5a": "true",
+            "Q5b": "false",
+        }.items()
+    )
+    asked = [found.declare for found in check(Schema.parse(text)).findings if found.path == "constraints"]
+    assert asked == ["- {missing_together: [Q28_1, Q28_2]}"]
+    said = Schema.parse(f"{text}constraints:\n{asked[0]}\n")
+    assert not [found for found in check(said).findings if found.path == "constraints"]
+
+
 def test_a_clash_names_the_rule_that_gives_the_column() -> None:
     with pytest.raises(SchemaError, match="at_most names end, which determines lists for term; take one"):
         Schema.parse(TERMS + "- {at_most: [start, end]}\n")
