@@ -102,8 +102,8 @@ def _of_rules(schema: Schema) -> Iterator[Ask]:
         if not any(set(names) <= known for known in together):
             yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
     for names in _numbered(schema.columns):
-        rule = MissingTogether(missing_together=names)
-        if not any({*names} <= known for known in together) and goes_with(rule, schema.constraints, schema.columns):
+        block = MissingTogether(missing_together=names)
+        if not any({*names} <= known for known in together) and goes_with(block, schema.constraints, schema.columns):
             yield Ask(
                 "constraints",
                 f"{printable(names[0])} to {printable(names[-1])} may be skipped together, by their names; if all are "

@@ -345,8 +345,9 @@ def rules_for(columns: Mapping[str, Column], declared: Sequence[Rule] = ()) -> I
     beside = [*declared]
     for likeness, pair in _alike(columns):
         model = suggested[likeness]
-        file = {model.file_key: {}} if model.file_key is not None and model.needs_file else {}
-        rule = model.model_construct(**{model.word: pair}, **file)
+        file: dict[str, Any] = {model.file_key: {}} if model.file_key is not None and model.needs_file else {}
+        said: dict[str, Any] = {model.word: pair, **file}
+        rule = model.model_construct(**said)
         if goes_with(rule, beside, columns):
             beside.append(rule)
             named = "".join(f", {key}: FILE" for key in file)
