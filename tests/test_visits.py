@@ -306,6 +306,19 @@ def test_without_it_each_row_is_another_patient_and_that_is_said(tmp_path: Path)
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_plan_says_what_noise_hides_between_a_patient_and_the_visits() -> None:
+    """Only relations within each part were forecast: a state and the party of a term were lost without a word."""
+    said = {
+        epsilon: db.plan(Schema.parse(SCHEMA), epsilon=epsilon, delta=1e-4, accountant="rdp").explain()
+        for epsilon in (0.1, 100)
+    }
+    together = "of people and records together"
+    assert f"{together} are" in said[0.1]
+    assert f"{together} are" not in said[100]
+    assert f"values {together})" in said[100]
+    assert together not in db.plan(Schema.parse(FLAT), epsilon=0.1, delta=1e-4, accountant="rdp").explain()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

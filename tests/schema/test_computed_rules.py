@@ -82,6 +82,23 @@ def test_an_age_is_completed_on_the_birthday() -> None:
     assert computed(fixed, born=["2000-07-01", "2000-07-02"]) == [24.0, 23.0]
 
 
+def test_years_have_decimals_where_the_column_has() -> None:
+    """A column of decimal ages had to be left out: `age` gave whole years alone, and `difference` had no years."""
+    x = "x: {type: real, bounds: [-1, 120], precision: 3, missing: true}"
+    born = ["2000-02-29", "2000-03-01", "2000-07-02", "2000-07-02"]
+    at = ["2021-03-01", "2020-02-29T12:00:00", "2001-01-01", "2000-07-01"]
+    days = [21.0, 19 + 365 / 366, 183 / 365, -1 / 366]
+    aged = schema_of(f"{BORN}, {TO}, {x}", "{age: {of: x, born: born, at: to}}")
+    assert computed(aged, born=born, to=at) == [round(each, 3) + 0.0 for each in days]
+    between = schema_of(f"{BORN}, {TO}, {x}", "{difference: {of: x, from: born, to: to, unit: year}}")
+    days[1] = 19 + 365.5 / 366  # moments to the second
+    assert computed(between, born=born, to=at) == [round(each, 3) + 0.0 for each in days]
+    whole = schema_of(
+        f"{BORN}, {TO}, {YEARS.replace('0,', '-1,')}", "{difference: {of: years, from: born, to: to, unit: year}}"
+    )
+    assert computed(whole, born=born, to=at) == [21.0, 19.0, 0.0, -1.0]
+
+
 @given(born=st.dates(datetime.date(1950, 1, 1), datetime.date(2019, 12, 31)), days=st.integers(0, 700))
 @examples(60)
 def test_ages_are_those_of_the_calendar(born: datetime.date, days: int) -> None:
@@ -151,7 +168,7 @@ def test_a_formula_is_arithmetic_and_nothing_else(text: str) -> None:
         (f"{FROM}, {TO}, {A}", "{difference: {of: a, from: from, to: to, unit: day}}", "declare missing: true"),
         (f"{FROM}, {BORN}, {A}", "{difference: {of: a, from: from, to: born, unit: day}}", "all outside its bounds"),
         (f"{A}, {B}, {YEARS}", "{age: {of: years, born: a, at: b}}", "which is no date"),
-        (f"{BORN}, {TO}, {X}", "{age: {of: x, born: born, at: to}}", "is no integer"),
+        (f"{BORN}, {FROM}, {TO}", "{age: {of: to, born: born, at: from}}", "is no number"),
         (f"{A}, {X}", "{formula: {of: x, from: 'a / 0'}}", None),
         (f"{A}, x: {{type: integer, bounds: [0, 9], missing: false}}", "{formula: {of: x, from: '1 / a'}}", "by zero"),
         (f"{A}, {TO}, {X}", "{product: {of: x, from: [a, to]}}", "which is no number"),

@@ -168,6 +168,60 @@ def test_rules_are_proposed_by_names_and_types() -> None:
     ]
 
 
+TERMS = """
+doublure: 1
+kind: table
+units: 9
+defaults: {missing: false}
+columns:
+  term: {type: integer, bounds: [1, 2]}
+  start: {type: date, bounds: [2000-01-01, 2001-01-01]}
+  end: {type: date, bounds: [2000-01-01, 2001-01-01]}
+  seen: {type: date, bounds: [2000-01-01, 2001-01-01]}
+constraints:
+- {determines: [term, end], map: {1: 2000-06-01, 2: 2000-12-01}}
+"""
+
+
+def test_no_rule_is_proposed_that_the_schema_refuses() -> None:
+    """An order was proposed with a column that a list gives; pasted, it was refused."""
+    asks = [found for found in check(Schema.parse(TERMS)).findings if found.path == "constraints"]
+    assert not asks  # neither start and end nor end and seen
+    free = TERMS[: TERMS.index("constraints")]
+    proposed = [found.declare for found in check(Schema.parse(free)).findings if found.path == "constraints"]
+    assert proposed == ["- {at_most: [start, end]}", "- {at_most: [end, seen]}"]
+    Schema.parse(free + "constraints:\n" + "\n".join(map(str, proposed)))
+    # Two likenesses of one pair, of which a schema takes one.
+    twins = free.replace(
+        "term: {type: integer, bounds: [1, 2]}", "start_code: {type: date, bounds: [2000-01-01, 2001-01-01]}"
+    )
+    names = [found.declare for found in check(Schema.parse(twins)).findings if found.path == "constraints"]
+    Schema.parse(twins + "constraints:\n" + "\n".join(map(str, names)))
+
+
+def test_parts_of_a_question_are_asked_for_as_skipped_together() -> None:
+    text = "doublure: 1\nkind: table\nunits: 9\ncolumns:\n" + "".join(
+        f"  {name}: {{type: boolean, missing: {missing}}}\n"
+        for name, missing in {
+            "Q1": "true",
+            "Q2": "true",
+            "Q28_1": "true",
+            "Q28_2": "true",
+            "Q5a": "true",
+            "Q5b": "false",
+        }.items()
+    )
+    asked = [found.declare for found in check(Schema.parse(text)).findings if found.path == "constraints"]
+    assert asked == ["- {missing_together: [Q28_1, Q28_2]}"]
+    said = Schema.parse(f"{text}constraints:\n{asked[0]}\n")
+    assert not [found for found in check(said).findings if found.path == "constraints"]
+
+
+def test_a_clash_names_the_rule_that_gives_the_column() -> None:
+    with pytest.raises(SchemaError, match="at_most names end, which determines lists for term; take one"):
+        Schema.parse(TERMS + "- {at_most: [start, end]}\n")
+
+
 def test_check_asks_for_a_target_and_rules_and_nothing_stands_in_the_way() -> None:
     text = (
         "doublure: 1\nkind: table\nunits: 9\ndefaults: {missing: false}\ncolumns:\n"

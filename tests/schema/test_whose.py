@@ -236,6 +236,50 @@ def test_the_owner_is_told_how_often_ids_repeat(
     assert "MRN: names a patient in several records" in capsys.readouterr().err
 
 
+def test_registers_of_people_are_ids_by_their_names() -> None:
+    assert all(is_id_name(name) and people_in(name) == "person" for name in ("bioguide", "icpsr", "id_govtrack"))
+
+
+def test_texts_that_may_be_ids_and_skipped_questions_are_counted_for_the_owner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes of an unknown name in many rows, and a block of a survey: no name proposes either."""
+    monkeypatch.chdir(tmp_path)
+    flies = ["never" if row % 4 == 0 else "often" for row in range(80)]
+    answers = [None if said == "never" else "ab"[row // 4 % 2] for row, said in enumerate(flies)]
+    frame = pd.DataFrame(
+        {"cuip": [f"X{row // 4}" for row in range(80)], "word": ["some", "other"] * 40, "flies": flies}
+    )
+    frame = frame.assign(seat=answers, window=answers, alone=[None if row % 5 == 0 else "a" for row in range(80)])
+    frame.to_csv("d.csv", index=False)
+    listed = "".join(
+        f"  {name}: {{type: category, values: [a, b], missing: true}}\n" for name in ("seat", "window", "alone")
+    )
+    Path("s.yaml").write_text(
+        "doublure: 1\nkind: table\nunits: 80\nunit: {name: record, id: none}\ncolumns:\n"
+        "  cuip: {type: category, values: undeclared, missing: false}\n"
+        "  word: {type: category, values: undeclared, missing: false}\n"
+        "  flies: {type: category, values: [never, often], missing: false}\n" + listed
+    )
+    words = ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv", "--force"]
+    run_guarded(app, words)
+    shown = capsys.readouterr()
+    assert not any(secret in shown.out + shown.err for secret in ("20 different", "20 of 20", "when"))
+    with Path("out.csv").open(newline="") as file:
+        notes = {column: why for row, column, _, why in [*csv.reader(file)][1:] if not row}
+    assert set(notes) == {"cuip", "seat, window"}
+    assert notes["cuip"].startswith("has 20 different texts in 80 rows; if each names a person or a thing")
+    counted, _, rule = notes["seat, window"].partition("; if that is so in any such table, declare ")
+    assert counted == "missing together in 20 of 20 rows"
+    assert rule == "{implies: {when: {flies: never}, then: {seat: missing, window: missing}}}"
+    text = Path("s.yaml").read_text().replace("values: undeclared", "values: [a, b]")
+    Schema.parse(f"{text}constraints:\n- {rule}\n")  # pasted, it is taken
+    monkeypatch.setattr("doublure.cli.schema.interactive", lambda: True)
+    run_guarded(app, words)
+    shown = capsys.readouterr().out
+    assert shown.index("# PRIVATE") < shown.index("20 different texts") < shown.index("missing together in 20 of 20")
+
+
 METERS = """
 doublure: 1
 kind: series

@@ -5,16 +5,24 @@ No plan needs them. They are proposed by names and types alone; a person decides
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from doublure.drafting.code_lists import begun_by, unlevelled
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
+from doublure.schema.columns import Column
+from doublure.schema.rules.determines import Determines
+from doublure.schema.rules.missing_together import MissingTogether
+from doublure.schema.rules.rule_set import goes_with
 from doublure.schema.schema import Schema
 from doublure.schema.unit import UNIT_ID, people_in
 from doublure.support import yaml12 as yaml_text
+
+_PART = re.compile(r"(.+[ _.-])\d+|(.*\d[ _.-]?)[A-Za-z]")
+"""A part of a question: a number behind a sign, or a letter behind a number."""
 
 
 class Ask(NamedTuple):
@@ -76,25 +84,49 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
             "chapters are counted, too",
             f"type: code, levels: {list(levels)}",
         )
-    together = [frozenset(rule.names) for rule in schema.constraints]
-    proposed = 0
-    for rule, names in rules_for(schema.columns):
-        if not any(set(names) <= known for known in together):
-            proposed += 1
-            yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
-    for fine, coarse in begun_by(schema.columns):
-        if not any({fine, coarse} <= known for known in together):
-            proposed += 1
-            yield Ask(
-                "constraints",
-                f"every declared value of {printable(fine)} begins with one of {printable(coarse)}; if that one follows"
-                ", a list of both keeps it right in every row, at no cost",
-                f"{{determines: [{yaml_text.inline(fine)}, {yaml_text.inline(coarse)}], map: FILE}}",
-            )
-    if not (schema.constraints or proposed):
+    asked = [*_of_rules(schema)]
+    yield from asked
+    if not (schema.constraints or asked):
         yield Ask(
             "constraints",
             "no rule is declared; what holds in every such table (at_most, equal, implies, determines, sum, "
             "combinations) is kept in every synthetic row, at no cost",
             None,
         )
+
+
+def _of_rules(schema: Schema) -> Iterator[Ask]:
+    """Yield rules that may hold, each of which the schema takes beside its own and those before."""
+    together = [frozenset(rule.names) for rule in schema.constraints]
+    for rule, names in rules_for(schema.columns, schema.constraints):
+        if not any(set(names) <= known for known in together):
+            yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
+    for names in _numbered(schema.columns):
+        block = MissingTogether(missing_together=names)
+        if not any({*names} <= known for known in together) and goes_with(block, schema.constraints, schema.columns):
+            yield Ask(
+                "constraints",
+                f"{printable(names[0])} to {printable(names[-1])} may be skipped together, by their names; if all are "
+                "missing or none, that is kept at no cost",
+                f"- {{missing_together: {yaml_text.inline(list(names))}}}",
+            )
+    for fine, coarse in begun_by(schema.columns):
+        listed = Determines.model_construct(determines=(fine, coarse), map={})
+        known = any({fine, coarse} <= names for names in together)
+        if not known and goes_with(listed, schema.constraints, schema.columns):
+            yield Ask(
+                "constraints",
+                f"every declared value of {printable(fine)} begins with one of {printable(coarse)}; if that one follows"
+                ", a list of both keeps it right in every row, at no cost",
+                f"{{determines: [{yaml_text.inline(fine)}, {yaml_text.inline(coarse)}], map: FILE}}",
+            )
+
+
+def _numbered(columns: Mapping[str, Column]) -> list[tuple[str, ...]]:
+    """Return columns that are named as parts of one question, such as Q28_1 and Q28_2, or Q5a and Q5b."""
+    found: dict[str, list[str]] = {}
+    for name, column in columns.items():
+        part = _PART.fullmatch(name)
+        if part is not None and column.modelled and column.may_be_missing:
+            found.setdefault(part[1] or part[2], []).append(name)
+    return [tuple(names) for names in found.values() if len(names) > 1]

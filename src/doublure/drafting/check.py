@@ -31,7 +31,8 @@ from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
-from doublure.schema.rules.at_most import order_columns
+from doublure.schema.rules.at_most import AtMost, order_columns
+from doublure.schema.rules.rule_set import goes_with
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.schema.unit import UNIT_ID
@@ -432,7 +433,8 @@ def _missing_orders(schema: Schema) -> Iterator[Finding]:
     declared = dict(order_columns(rules, schema.columns))
     for ends in filter(None, (rule.ordered_ends(schema.columns) for rule in rules)):
         low, high = map(printable, ends)
-        if ends[0] not in declared.get(ends[1], ()):
+        order = AtMost(at_most=ends)
+        if ends[0] not in declared.get(ends[1], ()) and goes_with(order, rules, schema.columns):
             message = (
                 f"{low} is at most {high}, as what lies between them is never negative; add "
                 f"{{at_most: [{low}, {high}]}}: without it, how far they are apart is mostly noise"

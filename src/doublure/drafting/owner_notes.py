@@ -1,4 +1,4 @@
-"""Private notes on data, for its owner only, by kind: ids that repeat, and rows that a fit leaves out."""
+"""Private notes on data, for its owner only: ids that repeat, cells missing together, rows that a fit leaves out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from doublure.drafting.links import rows_left_out
-from doublure.drafting.repeats import repeated_ids
+from doublure.drafting.repeats import likely_ids, repeated_ids
+from doublure.drafting.skips import skipped_blocks
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
@@ -29,14 +30,18 @@ def _no_notes(schema: Schema, data: Any) -> Sequence[OwnerNote]:
     return ()
 
 
+def _of_table(schema: Schema, data: Any) -> Sequence[OwnerNote]:
+    return [*repeated_ids(schema, data), *likely_ids(schema, data), *skipped_blocks(schema, data)]
+
+
 def _of_related(schema: Schema, data: Any) -> Sequence[OwnerNote]:
     return rows_left_out(RelationalSchema.of(schema), data)
 
 
 NOTES: ByKind[Callable[[Schema, Any], Sequence[OwnerNote]]] = ByKind(
     "note for the owner",
-    table=repeated_ids,
-    visits=repeated_ids,
+    table=_of_table,
+    visits=_of_table,
     relational=_of_related,
     series=_no_notes,
     images=_no_notes,

@@ -24,7 +24,8 @@ from doublure.schema.columns import Column, types, unmodelled_types
 from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
-from doublure.schema.rules.rule import Likeness
+from doublure.schema.rules.rule import Likeness, Rule
+from doublure.schema.rules.rule_set import goes_with
 from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 from doublure.support.extras import has_faker
@@ -333,13 +334,24 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
 # -- rules, by names and types alone ------------------------------------------------------------------------------
 
 
-def rules_for(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone."""
-    suggested = {model.suggested_by: model for model in MODELS}
+def rules_for(columns: Mapping[str, Column], declared: Sequence[Rule] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone.
+
+    Args:
+        columns: All columns.
+        declared: Rules beside which they are to stand; each proposal stands beside those before, too.
+    """
+    suggested = {model.suggested_by: model for model in MODELS if model.suggested_by is not None}
+    beside = [*declared]
     for likeness, pair in _alike(columns):
-        rule = suggested[likeness]
-        file = "" if rule.file_key is None or not rule.needs_file else f", {rule.file_key}: FILE"
-        yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
+        model = suggested[likeness]
+        file: dict[str, Any] = {model.file_key: {}} if model.file_key is not None and model.needs_file else {}
+        said: dict[str, Any] = {model.word: pair, **file}
+        rule = model.model_construct(**said)
+        if goes_with(rule, beside, columns):
+            beside.append(rule)
+            named = "".join(f", {key}: FILE" for key in file)
+            yield f"- {{{model.word}: {yaml_text.inline(list(pair))}{named}}}", pair
 
 
 def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str, str]]]:

@@ -236,7 +236,9 @@ def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str |
     if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
     apart = EVALUATIONS[syn.schema.kind].differs
-    return LIKE_DRAWN if apart is not None and not apart(syn.schema.flat, artificial, real, seed=seed) else None
+    if apart is None or apart(syn.schema.flat, artificial, real, seed=seed, draw=lambda n, own: syn.draw(n, seed=own)):
+        return None
+    return LIKE_DRAWN
 
 
 def _planned(syn: Synthesizer) -> EstimatorConfig | None:

@@ -52,6 +52,8 @@ def table_context(table: TableEvaluation) -> dict[str, Any]:
         "pairs": _pairs(table.fidelity.pairs),
         "related": () if table.marginals.relations is None else table.marginals.relations.pairs,
         "related_found": 0 if table.marginals.relations is None else table.marginals.relations.found,
+        "missing": () if table.marginals.relations is None else table.marginals.relations.missing,
+        "missing_found": 0 if table.marginals.relations is None else table.marginals.relations.missing_found,
         "n_pairs": table.fidelity.n_pairs,
         "association": _association(table),
         "many_columns": len(table.fidelity.association.columns) > _MOST_IN_A_SMALL_MAP,

@@ -52,6 +52,8 @@ class RelationalSchema(TextForm, Schema):
 
     one_record: ClassVar[bool] = True
     asked_by_cells: ClassVar[bool] = True
+    of_one_table: ClassVar[bool] = False
+    """Whether its tables come out as one, so that relations from one to the other are relations of columns."""
     _table_model: ClassVar[type[TableSchema]] = TableSchema
 
     @model_validator(mode="before")

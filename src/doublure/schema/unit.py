@@ -30,6 +30,7 @@ PERSON = "person"
 _ALWAYS = frozenset({"name", "id", "max_records"})
 _PEOPLE = {
     **dict.fromkeys(("person", "people", "individual", "human"), PERSON),
+    **dict.fromkeys(("bioguide", "govtrack", "icpsr", "wikidata", "orcid", "isni", "viaf", "npi", "ssn"), PERSON),
     **dict.fromkeys(("patient", "patients", "mrn"), "patient"),
     **dict.fromkeys(("subject", "subjects", "subj"), "subject"),
     **dict.fromkeys(("customer", "customers", "cust"), "customer"),
@@ -44,7 +45,13 @@ _PEOPLE = {
 """Words of names -> what one of them is called. The words are those of columns in public data sets."""
 _SEVERAL = frozenset({"people", "patients", "subjects", "customers"})
 """Words of several: a column with such a name alone counts them."""
-_IDS = frozenset({"id", "ids", "uuid", "guid", "nr", "nbr", "mrn", "ssn", "pid"})
+_IDS = frozenset(
+    {
+        *("id", "ids", "uuid", "guid", "nr", "nbr", "mrn", "ssn", "pid"),
+        *("bioguide", "govtrack", "icpsr", "wikidata", "orcid", "isni", "viaf", "npi"),
+    }
+)
+"""Words of identifiers; the second line are registers of people that public data sets refer to."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 

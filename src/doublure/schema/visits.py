@@ -36,6 +36,8 @@ class SplitTables(RelationalSchema):
         computed: The rules that compute a column of single rows from these and the unit's, by names of the one table.
     """
 
+    of_one_table: ClassVar[bool] = True
+
     names: tuple[str, ...] = ()
     computed: tuple[AnyRule, ...] = ()
 

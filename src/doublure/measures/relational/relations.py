@@ -25,9 +25,9 @@ from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, 
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import CodeCounts, count
-from doublure.measures.tables.fidelity import pair_variation, variation
+from doublure.measures.tables.fidelity import pair_variation, strength, variation
 from doublure.measures.tables.influence import variation_influence
-from doublure.measures.tables.relations import is_clear, is_lost, strength
+from doublure.measures.tables.relations import is_clear, is_lost
 from doublure.measures.tables.verdict import MOST_NAMED, say_pair
 
 MOST_DEPENDENT = 30
@@ -243,9 +243,9 @@ def _pairs(
     pairs = [
         PairDependence(
             names=names(pair),
-            association=strength(train, pair),
-            synthetic=strength(found["value"], pair) if "value" in found else None,
-            holdout=strength(found["real"], pair) if "real" in found else None,
+            association=round(strength(train, pair), 4),
+            synthetic=round(strength(found["value"], pair), 4) if "value" in found else None,
+            holdout=round(strength(found["real"], pair), 4) if "real" in found else None,
             clear=is_clear(train, pair, len(places)),
             variation=distance_score(
                 "variation",

@@ -55,9 +55,21 @@ class CodeCounts:
             two={pair: cells + other.two[pair] for pair, cells in self.two.items()},
         )
 
+    def answered(self, pair: Pair) -> CodeCounts:
+        """Return the counts of two columns in the rows in which neither is missing (the last code of each)."""
+        cells = self.two[pair]
+        sides, ends = divmod(cells.keys, cells.width), [len(self.one[place]) - 1 for place in pair]
+        there = (sides[0] < ends[0]) & (sides[1] < ends[1])
+        counts, one = cells.counts[there], [*self.one]
+        for place, side in zip(pair, sides, strict=True):
+            one[place] = np.zeros(len(self.one[place]), dtype=np.int64)
+            np.add.at(one[place], side[there], counts)
+        kept = TwoWayCounts(width=cells.width, keys=cells.keys[there], counts=counts)
+        return CodeCounts(rows=int(counts.sum()), one=tuple(one), two={pair: kept})
+
     def shares(self, place: int) -> Floats:
         """Return the share of rows of each code of one column."""
-        return self.one[place] / self.rows
+        return self.one[place] / max(1, self.rows)
 
 
 def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> CodeCounts:

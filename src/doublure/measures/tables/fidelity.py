@@ -4,7 +4,8 @@
 columns       total variation between the shares of each column's public bins and values
 pairs         the same for the two-way table of each pair of columns
 wasserstein   1-Wasserstein distance of a number, in shares of its public range
-association   Cramér's V of each pair (one measure for numbers in bins and categories alike), bias-corrected
+association   Cramér's V of each pair (one measure for numbers in bins and categories alike), bias-corrected, in the
+              rows in which both have a value: two columns that are missing together say nothing of their values
 ============  ================================================================================================
 
 Each figure stands beside that of independent columns and, as the floor, of real rows kept aside: even other real rows
@@ -209,11 +210,15 @@ def pair_variation(train: CodeCounts, other: CodeCounts, pair: Pair) -> float:
 def association_matrix(counts: CodeCounts, places: list[int]) -> Floats:
     """Return the Cramér's V ``(P, P)`` of each pair of the given columns, with ones on the diagonal."""
     matrix = np.eye(len(places))
-    shares = {place: counts.shares(place) for place in places}
     for (i, left), (j, right) in combinations(enumerate(places), 2):
-        value = cramers_v(counts.two[left, right], shares[left], shares[right], counts.rows)
-        matrix[i, j] = matrix[j, i] = value
+        matrix[i, j] = matrix[j, i] = strength(counts, (left, right))
     return matrix
+
+
+def strength(counts: CodeCounts, pair: Pair) -> float:
+    """Return Cramér's V of two columns, in the rows in which neither is missing."""
+    own = counts.answered(pair)
+    return cramers_v(own.two[pair], own.shares(pair[0]), own.shares(pair[1]), own.rows)
 
 
 def _mean_gap(real: Floats, other: Floats) -> float | None:

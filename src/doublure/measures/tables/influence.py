@@ -41,15 +41,25 @@ def variation_influence(
 
 
 def association_influence(train: Integers, other: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> _Both:
-    """Return the influences on the mean absolute difference of two columns' Cramér's V."""
+    """Return the influences on the mean absolute difference of two columns' Cramér's V, where neither is missing."""
     found = np.zeros(len(train)), np.zeros(len(other))
     for pair in pairs:
-        cells, wide = sizes[pair[0]] * sizes[pair[1]], sizes[pair[1]]
-        (real, of_real), (own, of_own) = (_of_v(row_keys(each, sizes, pair), cells, wide) for each in (train, other))
+        (real, of_real), (own, of_own) = (_of_answered(each, sizes, pair) for each in (train, other))
         sign = float(np.sign(real - own))
         found[0][:] += sign * of_real
         found[1][:] -= sign * of_own
     return found[0] / len(pairs), found[1] / len(pairs)
+
+
+def _of_answered(codes: Integers, sizes: Sequence[int], pair: Pair) -> tuple[float, Floats]:
+    """Return Cramér's V of the rows in which neither column is missing, and each row's influence."""
+    there = (codes[:, pair[0]] < sizes[pair[0]] - 1) & (codes[:, pair[1]] < sizes[pair[1]] - 1)
+    each = np.zeros(len(codes))
+    if there.sum() < 2:
+        return 0.0, each
+    value, of_v = _of_v(row_keys(codes[there], sizes, pair), sizes[pair[0]] * sizes[pair[1]], sizes[pair[1]])
+    each[there] = of_v * (len(codes) / int(there.sum()))
+    return value, each
 
 
 def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:

@@ -4,6 +4,9 @@ A mean over all pairs drowns the few that hang together: most pairs of a table a
 chance. Only pairs count whose χ² passes that of independent columns, by its mean and variance under fixed margins and
 a gamma distribution of these moments; 5 % of tables without any relation have such a pair (Bonferroni).
 
+A relation is judged among rows in which both columns have a value. In a survey the strongest pairs would else be those
+that are skipped together: which columns are missing together is told beside, of columns with missing cells alone.
+
 References:
     Dawson (1954), A simplified expression for the variance of the χ²-function on a contingency table, Biometrika 41.
 """
@@ -11,6 +14,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +23,14 @@ from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
 from doublure.measures.tables.counts import CodeCounts, Pair, count
-from doublure.measures.tables.fidelity import Tables, cramers_v, pair_variation
+from doublure.measures.tables.fidelity import Tables, pair_variation, strength
 from doublure.measures.tables.influence import association_influence, variation_influence
 
 MOST_LISTED = 60
 """Most pairs listed: the strongest ones."""
 
 _KEPT = 0.5
+_ROLES = {"real": "train", "synthetic": "value", "holdout": "real"}
 
 
 class RelatedPair(Result):
@@ -61,6 +66,8 @@ class RelatedPairs(Result):
         pairs: The strongest ones, the strongest first.
         found: How many there are.
         lost: How many of those listed are lost.
+        missing: The strongest pairs of columns that are missing together, or apart, by Cramér's V of being missing.
+        missing_found: How many there are.
     """
 
     variation: Score | None
@@ -68,6 +75,8 @@ class RelatedPairs(Result):
     pairs: tuple[RelatedPair, ...]
     found: int
     lost: int
+    missing: tuple[RelatedPair, ...] = ()
+    missing_found: int = 0
 
 
 def relations(
@@ -88,12 +97,14 @@ def relations(
         sizes: Number of codes of each column.
         pairs: The pairs to look at.
     """
-    counts = {role: count(table, sizes, pairs) for role, table in {"train": train, **codes}.items()}
-    known = {role: {pair: strength(own, pair) for pair in pairs} for role, own in counts.items()}
+    coded = {"train": train, **codes}
+    counts = {role: count(table, sizes, pairs) for role, table in coded.items()}
+    holes = _missing_together(coder, coded, sizes, pairs)
+    known = {role: {pair: round(strength(own, pair), 4) for pair in pairs} for role, own in counts.items()}
     clear = {role: [pair for pair in pairs if is_clear(own, pair, len(pairs))] for role, own in counts.items()}
     strong = sorted(clear.pop("train"), key=lambda pair: -known["train"][pair])
     if not strong:
-        return RelatedPairs(variation=None, association=None, pairs=(), found=0, lost=0)
+        return RelatedPairs(variation=None, association=None, pairs=(), found=0, lost=0, **holes)
     apart = {
         role: float(np.mean([pair_variation(counts["train"], counts[role], pair) for pair in strong])) for role in codes
     }
@@ -123,7 +134,37 @@ def relations(
         pairs=listed,
         found=len(strong),
         lost=sum(pair.lost for pair in listed),
+        **holes,
     )
+
+
+def _missing_together(
+    coder: Coder, codes: Mapping[str, Integers], sizes: Sequence[int], pairs: list[Pair]
+) -> dict[str, Any]:
+    """Return the pairs of columns that are missing together, or apart, more often than by chance.
+
+    Args:
+        coder: Names the columns.
+        codes: For each role ``(M, P)`` codes, a missing cell the last of its column.
+        sizes: Number of codes of each column.
+        pairs: The pairs to look at.
+    """
+    holes = {role: (table == np.asarray(sizes) - 1).astype(np.int32) for role, table in codes.items()}
+    some = {place for place in range(len(sizes)) if holes["train"][:, place].any()}
+    looked = [pair for pair in pairs if some.issuperset(pair)]
+    # A third code, which no cell has, stands for the missing one: being missing is a value here.
+    counts = {role: count(table, [3] * len(sizes), looked) for role, table in holes.items()}
+    clear = [pair for pair in looked if is_clear(counts["train"], pair, len(looked))]
+    known = {role: {pair: round(strength(own, pair), 4) for pair in clear} for role, own in counts.items()}
+    strong = sorted(clear, key=lambda pair: -known["train"][pair])
+    listed = tuple(
+        RelatedPair(
+            names=(coder.names[left], coder.names[right]),
+            **{name: known[role][left, right] for name, role in _ROLES.items()},
+        )
+        for left, right in strong[:MOST_LISTED]
+    )
+    return {"missing": listed, "missing_found": len(strong)}
 
 
 def is_lost(real: float, synthetic: float, holdout: float) -> bool:
@@ -135,9 +176,8 @@ def _described(coder: Coder, tables: Tables, known: Mapping[str, Mapping[Pair, f
     left, right = names = coder.names[pair[0]], coder.names[pair[1]]
     both = (tables.train, tables.synthetic)
     ranks = [_rank_correlation(own.numbers[left], own.numbers[right]) for own in both if {*names} <= {*own.numbers}]
-    real, synthetic, holdout = (known[role][pair] for role in ("train", "value", "real"))
     rank = (ranks[0], ranks[1]) if ranks else None
-    return RelatedPair(names=names, real=real, synthetic=synthetic, holdout=holdout, rank=rank)
+    return RelatedPair(names=names, rank=rank, **{name: known[role][pair] for name, role in _ROLES.items()})
 
 
 def _rank_correlation(left: np.ndarray, right: np.ndarray) -> float:
@@ -151,15 +191,11 @@ def _rank_correlation(left: np.ndarray, right: np.ndarray) -> float:
     return round(float(np.corrcoef(*ranks)[0, 1]), 4)
 
 
-def strength(counts: CodeCounts, pair: Pair) -> float:
-    """Return Cramér's V of two columns."""
-    return round(cramers_v(counts.two[pair], counts.shares(pair[0]), counts.shares(pair[1]), counts.rows), 4)
-
-
 def is_clear(counts: CodeCounts, pair: Pair, tests: int) -> bool:
-    """Return whether two columns depend on one another by more than chance in one of so many tests."""
+    """Return whether two columns, where both have a value, depend by more than chance in one of so many tests."""
     from scipy.stats import gamma
 
+    counts = counts.answered(pair)
     n, cells = counts.rows, counts.two[pair]
     sides = [counts.one[place] for place in pair]
     filled = [own[own > 0].astype(np.float64) for own in sides]

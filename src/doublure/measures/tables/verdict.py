@@ -58,7 +58,7 @@ def verdict(
     """
     scores = {score.key: score for score in found}
     worst = [_furthest(each, kept_aside=kept_aside) for each in marginals.furthest]
-    said = say_lost(marginals.relations)
+    said = [*say_lost(marginals.relations), *_say_missing(marginals.relations)]
     headline, *lines = [*said, *worst] if marginals.relations and marginals.relations.lost else [*worst, *said]
     if unlisted:
         lines.append(_say_unlisted(unlisted))
@@ -95,6 +95,22 @@ def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list
     return [
         f"{len(lost)} of the {looked}related {what} lose at least half of their association.",
         f"Lost: {'; '.join(named)}{more}.",
+    ]
+
+
+def _say_missing(found: RelatedPairs | None) -> list[str]:
+    """Return the columns that are no longer missing together, in a sentence."""
+    lost = [] if found is None else [pair for pair in found.missing if pair.lost]
+    if found is None or not lost:
+        return []
+    named = [
+        f"{' × '.join(map(printable, pair.names))} ({pair.real:.2f} and {pair.synthetic:.2f})"
+        for pair in lost[:MOST_NAMED]
+    ]
+    more = f"; and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+    return [
+        f"{len(lost)} of the {len(found.missing)} pairs of columns that are missing together lose at least half of "
+        f"that (Cramér’s V of being missing, real and synthetic): {'; '.join(named)}{more}."
     ]
 
 

@@ -27,7 +27,8 @@ Scale: TypeAlias = Literal["linear", "log", "symlog"]
 
 _FEW = 128
 """Of so many values each is a cell."""
-_EVEN = 128
+EVEN_CELLS = 128
+"""Public cells of equal width."""
 _RATIO = 1.1
 _DECADES = 1_000.0
 _SINGLE = 64
@@ -240,7 +241,7 @@ class NumberDomain(IntegerDomain):
         if self.edges:
             return np.array(self.edges)
         if self.scale == "linear" or (self.scale is None and not _spans_decades(self.first, self.last)):
-            return _even(self.first, self.last, _EVEN)
+            return _even(self.first, self.last, EVEN_CELLS)
         return _symlog(self.first, self.last)
 
 

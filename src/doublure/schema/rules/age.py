@@ -1,4 +1,4 @@
-"""``{age: {of: age, born: dob, at: admitted}}``: a column is the completed years between two days."""
+"""``{age: {of: age, born: dob, at: admitted}}``: a column is the years between two days, completed or with decimals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class TwoDays(Frozen):
 
 
 class CompletedYears(ComputedRule):
-    """The column is the age in completed years: born on 29 February, one is older from 1 March on."""
+    """The column is the age in years, completed ones where it is whole: born on 29 February, one is older on 1 March.
+
+    Decimals are the share of the days since the last birthday to the next.
+    """
 
     word: ClassVar[str] = "age"
     spans: ClassVar[bool] = True
@@ -65,35 +68,39 @@ class CompletedYears(ComputedRule):
 
     @override
     def check_types(self, columns: Mapping[str, Column]) -> None:
-        if not (columns[self.of].plain and columns[self.of].integral):
-            raise ValueError(f"age gives completed years, and {printable(self.of)} is no integer; make it one")
+        if not columns[self.of].plain:
+            raise ValueError(f"age gives years, and {printable(self.of)} is no number; make it an integer or a real")
         for name in self.operands:
             if columns[name].clock is None:
                 raise ValueError(f"age names {printable(name)}, which is no date; use columns of dates or moments")
 
     @override
     def counts_completed(self, columns: Mapping[str, Column]) -> bool:
-        return True
+        return columns[self.of].integral
 
     @override
     def arithmetic(self, columns: Mapping[str, Column]) -> ColumnFormula:
         ways = tuple(make_coarse(columns[name], max(_DAY, fineness(columns[name]) or 0)) for name in self.operands)
-        return YearsBetween(self.operands, ways, self._fixed_day)
+        return YearsBetween(self.operands, ways, self._fixed_day, whole=self.counts_completed(columns))
 
 
 @dataclass(frozen=True)
 class YearsBetween(ColumnFormula):
-    """Completed years between two days.
+    """Years between two times: the completed ones, and the share of the running one that has passed.
 
     Attributes:
-        columns: The column of births, and the other day's if that is one.
-        ways: What turns the numbers of each into days.
-        fixed: The other day, where it is one for all.
+        columns: The column of the first, and that of the second if it is one.
+        ways: What turns the numbers of each into times since 1970.
+        fixed: The second, where it is one for all.
+        whole: Whether completed years alone count.
+        day: The length of a day in these times.
     """
 
     columns: tuple[str, ...]
     ways: tuple[Any, ...]
     fixed: float | None
+    whole: bool
+    day: float = 1.0
 
     @property
     @override
@@ -104,11 +111,25 @@ class YearsBetween(ColumnFormula):
     def value(self, cells: Mapping[str, Any]) -> Any:
         import numpy as np
 
-        days = [way(cells[name]) for way, name in zip(self.ways, self.columns, strict=True)]
-        born, at = days if self.fixed is None else (days[0], np.full(len(days[0]), self.fixed))
+        times = [way(cells[name]) for way, name in zip(self.ways, self.columns, strict=True)]
+        born, at = times if self.fixed is None else (times[0], np.full(len(times[0]), self.fixed))
         missing = np.isnan(born) | np.isnan(at)
-        (years, ordinals), (later, later_ordinals) = (_split(np.where(missing, 0, each)) for each in (born, at))
-        return np.where(missing, np.nan, later - years - (later_ordinals < ordinals))
+        start, end = (np.where(missing, 0.0, each) for each in (born, at))
+        years = _year(end // self.day) - _year(start // self.day)
+        years = years - (end < self._anniversary(start, years))
+        last = self._anniversary(start, years)
+        passed = 0.0 if self.whole else (end - last) / (self._anniversary(start, years + 1) - last)
+        return np.where(missing, np.nan, years + passed)
+
+    def _anniversary(self, times: Any, years: Any) -> Any:
+        """Return ``(N,)`` times so many years later, at the same clock; 29 February is 1 March where there is none."""
+        import numpy as np
+
+        days = times // self.day
+        dates = days.astype(np.int64).astype("datetime64[D]")
+        months = dates.astype("datetime64[M]")
+        later = (months + 12 * years).astype("datetime64[D]") + (dates - months)
+        return later.astype(np.int64) * self.day + (times - days * self.day)
 
     @override
     def reach(self, ends: Mapping[str, ValueRange]) -> ValueRange:
@@ -124,11 +145,8 @@ class YearsBetween(ColumnFormula):
         return ValueRange(float(youngest[0]), float(oldest[0]))
 
 
-def _split(days: Any) -> tuple[Any, Any]:
-    """Return ``(N,)`` years, and what orders days within a year: a hundred times the month, and the day."""
+def _year(days: Any) -> Any:
+    """Return the ``(N,)`` years since 1970 in which days lie."""
     import numpy as np
 
-    dates = days.astype(np.int64).astype("datetime64[D]")
-    years, months = dates.astype("datetime64[Y]"), dates.astype("datetime64[M]")
-    month = (months - years).astype(np.int64)
-    return years.astype(np.float64), 100 * month + (dates - months).astype(np.int64)
+    return days.astype(np.int64).astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64)

@@ -47,10 +47,19 @@ class AtMost(Rule):
     def check_together(cls, rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         chains = order_columns(rules, columns)
         ordered = {name for name, _ in chains}
-        if ordered & {name for rule in rules if rule.deriving for name in rule.derives}:
-            raise ValueError("at_most names a column that equal derives; name the first of the equal ones")
-        if computed := ordered & {name for rule in rules for name in rule.derives}:
-            raise ValueError(f"at_most names {printable(min(computed))}, which is computed; write a range instead")
+        for rule in rules:
+            derived = sorted(ordered & {*rule.derives})
+            if derived and rule.repeats:
+                raise ValueError(f"at_most names a column that {rule.word} derives; name the first of the equal ones")
+            if derived and rule.deriving:
+                said = (
+                    f"at_most names {printable(derived[0])}, which {rule.word} lists for {printable(rule.sources[0])}"
+                )
+                raise ValueError(f"{said}; take one of the two rules away")
+            if derived:
+                raise ValueError(
+                    f"at_most names {printable(derived[0])}, which {rule.word} computes; write a range instead"
+                )
         for left, right in sorted(ordered_pairs(chains)):
             lowest, highest = columns[left].grid, columns[right].grid
             if lowest and highest and lowest[0] > highest[1]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from operator import mul
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, StrictStr, model_serializer
@@ -12,11 +14,14 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
+from doublure.schema.rules.age import YearsBetween
 from doublure.schema.rules.arithmetic import ColumnFormula, ValueRange
 from doublure.schema.rules.computed import ComputedRule
 
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
 _CLOCKS = {"s": 1.0, "D": 86_400.0}
+_YEAR_DAYS = (365.0, 366.0)
+"""The shortest and the longest year."""
 
 
 class TwoEnds(Frozen):
@@ -25,7 +30,7 @@ class TwoEnds(Frozen):
     of: StrictStr
     start: StrictStr = Field(alias="from")
     end: StrictStr = Field(alias="to")
-    unit: Literal["second", "minute", "hour", "day", "week"] | None = Field(
+    unit: Literal["second", "minute", "hour", "day", "week", "year"] | None = Field(
         default=None, description="of a difference of days or moments"
     )
 
@@ -36,7 +41,10 @@ class TwoEnds(Frozen):
 
 
 class ColumnDifference(ComputedRule):
-    """The column is ``to`` minus ``from``: of days and moments in units, completed ones where it is whole."""
+    """The column is ``to`` minus ``from``: of days and moments in units, completed ones where it is whole.
+
+    Years go from anniversary to anniversary, as an age does.
+    """
 
     word: ClassVar[str] = "difference"
     spans: ClassVar[bool] = True
@@ -94,19 +102,31 @@ class ColumnDifference(ComputedRule):
         (start, end), own = (columns[name] for name in self.operands), columns[self.of]
         if own.grid is None or not start.alike(end):
             return
-        unit = 1.0 if end.clock is None else _SECONDS[self.difference.unit or "second"] / _CLOCKS[end.clock]
         more = own.unit if self.counts_completed(columns) else own.unit / 2
+        least, most = own.grid[0] - own.unit / 2, own.grid[1] + more
         yield (
             self.difference.start,
             self.difference.end,
-            (own.grid[0] - own.unit / 2) * unit,
-            (own.grid[1] + more) * unit,
+            least * self._least(end, least),
+            most * self._least(end, -most),
         )
+
+    def _least(self, column: Column, number: float) -> float:
+        """Return the numbers of a column of times in a unit: the fewest of as many units above zero, the most below."""
+        if column.clock is None:
+            return 1.0
+        if self.difference.unit == "year":
+            return _YEAR_DAYS[number < 0] * _SECONDS["day"] / _CLOCKS[column.clock]
+        return _SECONDS[self.difference.unit or "second"] / _CLOCKS[column.clock]
 
     @override
     def arithmetic(self, columns: Mapping[str, Column]) -> ColumnFormula:
         start, end = (columns[name] for name in self.operands)
         first, last = (1.0 if each.clock is None else _CLOCKS[each.clock] for each in (start, end))
+        if self.difference.unit == "year":
+            ways = partial(mul, first), partial(mul, last)
+            completed = self.counts_completed(columns)
+            return YearsBetween(self.operands, ways, None, whole=completed, day=_SECONDS["day"])
         unit = _SECONDS[self.difference.unit or "second"]
         return SpanBetween(self.difference.start, self.difference.end, first, last, unit)
 

@@ -202,7 +202,39 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         raise RulesDoNotFit(str(error)) from None
 
 
+def goes_with(rule: Rule, rules: Sequence[Rule], columns: Mapping[str, Column]) -> bool:
+    """Return whether a schema takes a rule beside others, as far as its columns' facts and its list are known.
+
+    Args:
+        rule: The rule; the mapping of one that names a file may be empty.
+        rules: The others.
+        columns: All columns.
+    """
+    near = [each for each in rules if {*each.names} & {*rule.names}]
+    known = rule.settled(columns) and not (rule.needs_file and rule.file_key)
+    try:
+        _check_names([*rules, rule], columns)
+        if known:
+            check_rules([*near, rule], columns)
+    except ValueError:
+        return False
+    return True
+
+
 def _check_together(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
+    _check_names(rules, columns)
+    _refuse_bought(rules, columns)
+    known = [rule for rule in rules if rule.settled(columns)]
+    together = RuleSet(known, columns)
+    plain = {name for rule in known if not rule.encoded for name in rule.names}
+    plain |= {name for rule in together.kept if not rule.joint for name in rule.names}
+    for component in together.components:
+        if component & plain and together.witness(component) is None:
+            named = ", ".join(sorted(map(printable, component)))
+            raise ValueError(f"no row was found that keeps all rules of {named}; fix or remove one of them")
+
+
+def _check_names(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     derived = [name for rule in rules for name in rule.derives]
     repeated = {name for rule in rules if rule.repeats for name in rule.derives}
     computed = [name for rule in rules if not rule.deriving for name in rule.derives]
@@ -217,15 +249,6 @@ def _check_together(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Non
         if taken and not rule.takes_derived:
             name = printable(min(taken))
             raise ValueError(f"{rule.word} names {name}, which follows from another column; name that one")
-    _refuse_bought(rules, columns)
-    known = [rule for rule in rules if rule.settled(columns)]
-    together = RuleSet(known, columns)
-    plain = {name for rule in known if not rule.encoded for name in rule.names}
-    plain |= {name for rule in together.kept if not rule.joint for name in rule.names}
-    for component in together.components:
-        if component & plain and together.witness(component) is None:
-            named = ", ".join(sorted(map(printable, component)))
-            raise ValueError(f"no row was found that keeps all rules of {named}; fix or remove one of them")
 
 
 def _refuse_bought(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:

@@ -153,6 +153,8 @@ def _hidden_relations(
         )
         of = f" of {name}" if not stage.following else f" of successive rows of {name}"
         found.append((of, forecast.hidden_relations()))
+        if related.of_one_table and not stage.following:
+            found.append((f" of {printable(related.root)} and {name} together", forecast.hidden_given()))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from doublure.access import Access
 from doublure.encode.columns import integer_domain
@@ -77,6 +78,22 @@ class NoiseForecast:
         unseen = self.events[plan.SCORES].scale / self._rows if plan.SCORES in self.events else 0.0
         sides = {kind: sum(self._sizes(own)) / len(own) for kind, own in kinds.items()}
         return {kind: min(1.0, max(unseen, self._halved(side))) for kind, side in sides.items()}
+
+    def hidden_given(self) -> dict[str, float]:
+        """Return the same of pairs of a column that is given and one that is counted; nothing without such pairs.
+
+        A relation of m groups with n fills the longer side of a table of m by n cells: m^1.5 becomes (m n max(m, n))^½.
+        """
+        names = [name for name in plan.counted_columns(self.schema) if name != self.within]
+        sizes = self._sizes(names)
+        wide = [plan.may_be_wide(self.schema, name) for name in names]
+        sides: dict[str, list[float]] = {}
+        for one, other in product(range(min(self.given, len(names))), range(self.given, len(names))):
+            m, n = sizes[one], sizes[other]
+            sides.setdefault(_MANY if wide[one] or wide[other] else _FEW, []).append((m * n * max(m, n)) ** (1 / 3))
+        if plan.PAIRS not in self.events:
+            return dict.fromkeys(sides, 1.0)
+        return {kind: min(1.0, self._halved(sum(own) / len(own))) for kind, own in sides.items()}
 
     def hidden_rows(self) -> float:
         """Return the rows of a value of the target up to which its columns are mostly those of all rows; 0: unknown."""
