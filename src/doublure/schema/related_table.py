@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 from doublure.errors import printable
 from doublure.schema.columns import AnyColumn
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
+from doublure.schema.row_links import RowLink
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.scalars import check_name, whole
 
@@ -23,7 +24,9 @@ _NAME = re.compile(r"\w[\w -]{0,99}")
 def _one_name(value: object) -> object:
     """Refuse a list where one name is meant: several parents."""
     if isinstance(value, (list, tuple)):
-        raise ValueError("names several; name the parent with which a row belongs to a unit")
+        raise ValueError(
+            "names several; name the parent with which a row belongs to a unit, and others in links or public"
+        )
     return value
 
 
@@ -48,6 +51,7 @@ class RelatedTable(Frozen):
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
         references: Column -> the public table whose keys it holds.
+        links: Column -> what is kept of the private row, beside the parent's, that it names.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
         constraints: Rules that look at this table alone, by its own names.
     """
@@ -58,6 +62,7 @@ class RelatedTable(Frozen):
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     references: Mapping[str, StrictStr] | None = None
+    links: Mapping[str, RowLink] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
 
@@ -113,7 +118,7 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
 def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
     parent = tables.get(table.parent or "")
     if parent is table:
-        raise ValueError(f"{shown} is its own parent; name the root, or leave that reference out as type: id")
+        raise ValueError(f"{shown} is its own parent; name the table above it, and its own rows in links")
     if parent is None:
         raise ValueError(f"{shown} has a parent that is none of the tables; name one of them")
     if parent.key is None:
