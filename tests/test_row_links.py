@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -190,7 +192,7 @@ def test_rows_that_name_none_come_first_where_there_is_no_circle():
         ("likes: {to: employees}", "topic: {to: employees}", "topic is linked; describe it with type: id"),
         ("      topic: {", "      topic of answers: {type: boolean, missing: false}\n      topic: {", "rename the one"),
         ("    key: post\n", "", "which has no key of one column"),
-        ("values: [a, b]", "values: {learn: 1.0}, other: c", "matches topic, which is no column of posts with declared facts"),
+        ("values: [a, b]", "values: {learn: 1.0}, other: c", "which is no column of posts with declared facts"),
         ("parent: employees", "parent: [employees, firms]", "others in links or public"),
         ("    parent: employees\n", "", "must have one root, whose rows are the units; give each other table"),
         ("tables:\n", "tables:\n  firms: {key: f, columns: {f: {type: id}, at: {type: boolean}}}\n",
@@ -202,6 +204,13 @@ def test_what_could_not_be_named_or_protected_is_refused(old, new, said):
     assert old in TEXT
     with pytest.raises(SchemaError, match=said):
         db.Schema.parse(TEXT.replace(old, new))
+
+
+def test_the_page_shows_tables_that_are_read():
+    page = (Path(__file__).parents[1] / "docs" / "relational.md").read_text(encoding="utf-8")
+    (tables,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL) if "links:" in block]
+    schema = db.Schema.parse(f"doublure: 1\nkind: relational\nunit: {{name: employee}}\nunits: 9\n{tables}")
+    assert schema.tables["posts"].links["answers"].match == ("topic",)
 
 
 def test_schemas_without_links_are_as_before():
