@@ -231,7 +231,7 @@ class RelationalEncoder(Encoder):
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         kept = self.related.modelled(name).columns
         frame = self.tables[name].decode(rows, rng)
-        return frame.drop(columns=[own for own in frame if own not in kept or not kept[own].modelled])
+        return frame.drop(columns=[own for own in map(str, frame) if own not in kept or not kept[own].modelled])
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:

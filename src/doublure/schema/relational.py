@@ -181,6 +181,11 @@ class RelationalSchema(TextForm, Schema):
         links = [link for table in self.tables.values() for link in (table.links or {}).values()]
         return name != self.root and any(link.to == name for link in links)
 
+    @property
+    @override
+    def each_table(self) -> Mapping[str, TableSchema]:
+        return {f"tables.{name}.": self.table(name) for name in self.tables}
+
     def modelled(self, name: str) -> TableSchema:
         """Return the same without what follows from other tables, and with what is counted of rows that are named."""
         table, links = self.table(name), self.tables[name].links or {}

@@ -87,8 +87,7 @@ class RelatedSource:
         described = RelationalSchema.of(schema)
         self.check(described)
         root = described.root
-        frames, parents, above = dict[str, pd.DataFrame](), dict[str, Ints](), dict[str, Ints]()
-        units = dict[str, Ints]()
+        frames, units, above = dict[str, pd.DataFrame](), dict[str, Ints](), dict[str, Ints]()
         keys: dict[str, pd.Series[Any]] = {}
         labels: dict[tuple[str, str], pd.Series[Any]] = {}
         marks: Marks = np.zeros(0, dtype=np.uint64)
@@ -104,13 +103,12 @@ class RelatedSource:
                     raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)
                 marks = mark_keys(keys[link.name])
                 continue
-            parents[link.name] = units[link.name]
             if described.tables[link.name].parent != root:
                 above[link.name] = link.hangs_on[link.kept]
         look_up(frames, units, keys, labels, described)
-        content = RelatedRows(schema=described, frames=frames, parents=parents, above=above, marks=marks)
-        units = len(frames[root])
-        return RelatedSet(content=content, unit=np.arange(units, dtype=np.int64), n_units=units)
+        every = units.pop(root)
+        content = RelatedRows(schema=described, frames=frames, parents=units, above=above, marks=marks)
+        return RelatedSet(content=content, unit=every, n_units=len(every))
 
     def linked(self, schema: RelationalSchema, *, keys_alone: bool = False) -> Iterator[LinkedTable]:
         """Yield each table, and which of its rows belong to which unit: parents before what hangs on them.

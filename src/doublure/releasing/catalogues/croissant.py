@@ -146,8 +146,8 @@ def _records(
             held = key_names(entry.keys(parent.name)["key"])[foreign.index(column.name)]
             field["references"] = {"field": {"@id": _fields(entry, parent, tables)[held]}}
         if (named := entry.named(table.name).get(column.name)) is not None:
-            (key,) = key_names(entry.keys(named)["key"])
-            field["references"] = {"field": {"@id": _fields(entry, entry.tables[named], tables)[key]}}
+            (held,) = key_names(entry.keys(named)["key"])
+            field["references"] = {"field": {"@id": _fields(entry, entry.tables[named], tables)[held]}}
         described.append({key: value for key, value in field.items() if value is not None})
     return found | {"field": described}
 

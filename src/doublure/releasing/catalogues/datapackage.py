@@ -107,9 +107,9 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
             {"fields": naming, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
         ]
     for own, named in entry.named(table.name).items():
-        held = key_names(entry.keys(named)["key"])
-        fields = [each.written for each in entry.tables[named].columns if each.name in held]
-        reference = {"resource": "" if named == table.name else names[f"{named}.{form}"], "fields": fields}
+        (owned,) = key_names(entry.keys(named)["key"])
+        key = [each.written for each in entry.tables[named].columns if each.name == owned]
+        reference = {"resource": "" if named == table.name else names[f"{named}.{form}"], "fields": key}
         found.setdefault("foreignKeys", []).append({"fields": [written[own]], "reference": reference})
     return found
 
