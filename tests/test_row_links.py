@@ -186,6 +186,8 @@ def test_rows_that_name_none_come_first_where_there_is_no_circle():
         ("{boss_level: level}", "{nr: level}", "matches nr, which is no column like level"),
         ("match: [topic]", "match: {topic: topic}", "names rows of its own employee; list columns of posts"),
         ("match: [topic]", "match: [topik]", "matches topik"),
+        ("match: [topic]", "match: [topic, topic]", "matches a column twice"),
+        ("match: [topic]", "match: topic", "posts.links: must say what a column names, as in boss: {to: employees"),
         ("{to: posts,", "{to: notes,", "linked to notes, which is no private table"),
         ("likes: {to: employees}", "likes: {to: employees, acyclic: true}", "leave acyclic out"),
         ("likes: {to: employees}", "author: {to: employees}", "author is a key, and linked"),

@@ -119,6 +119,8 @@ def _fault(tables: Mapping[str, RelatedTable], name: str, own: str, link: RowLin
             return f"matches {printable(theirs)}, which is no column of {shown} with declared facts; name one"
         if not link.looked_up and (kept is None or not kept.modelled or not kept.alike(held)):
             return f"matches {printable(mine)}, which is no column like {printable(theirs)}; name one of its type"
+    if len({*link.looked_up}) != len(link.looked_up):
+        return "matches a column twice; name each once"
     taken = [each for each in link.looked_up if looked_up_name(own, each) in table.columns]
     return (
         f"is counted with a column {printable(looked_up_name(own, taken[0]))}; rename the one there" if taken else None
