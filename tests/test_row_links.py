@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,11 @@ import pytest
 from linked_tables import TEXT, UNITS, made_up
 
 import doublure as db
+from doublure.attack.neighbours import _of_related
 from doublure.data.relational import open_related
 from doublure.data.relational.row_links import choose_rows
 from doublure.errors import SchemaError
+from doublure.evaluate.real_data import keep_unlisted
 from doublure.methods.statistics.tables import work
 from doublure.releasing.checking import check_contents
 from doublure.releasing.reading import ContentMismatch
@@ -176,6 +179,16 @@ def test_rows_that_name_none_come_first_where_there_is_no_circle():
         assert found[3] in (0, 1, 2)
         assert found[2] == -1
     assert choose("{}", [1, 2], [2, 2], acyclic=True) == [-1, 0]
+
+
+def test_what_is_looked_up_is_no_column_of_reports():
+    schema = db.Schema.parse(TEXT.replace("values: [a, b]", "values: [a], other: c")).resolve({})
+    content = open_related(made_up(40)).load(schema).content
+    again = keep_unlisted(schema, made_up(40), content)
+    assert set(again.frames["posts"].topic) == {"a", "b"}
+    rows = np.zeros(1, dtype=np.int64)
+    pictures = _of_related(SimpleNamespace(schema=schema, released=content), content, rows, rows)
+    assert [each.header for each in pictures] == [("", "level", "boss_level"), ("", "day", "topic")]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ _FORMS = {
     "foreign_key": "must be the name of a column",
     "key": "must be the name of one column: join several into one",
     "parent": "must be the name of the root",
-    "tables.links": "must say what a column names, as in boss: {to: employees, match: {boss_level: level}, acyclic: true}",
+    "tables.links": "must say what a column names, as in boss: {to: employees, match: {own: theirs}, acyclic: true}",
     "order": "must be the name of a column",
     "sum": "must be {total: table.column, of: table.column}",
     "doublure": "must be 1, the version of this file format",
