@@ -31,9 +31,8 @@ from doublure.schema.related_constraints import (
     sums,
     within_table,
 )
-from doublure.schema.related_table import RelatedTable, check_levels, check_table, rows_name
+from doublure.schema.related_table import RelatedTable, check_levels, check_links, check_table, rows_name
 from doublure.schema.resolving import agree
-from doublure.schema.row_links import check_links
 from doublure.schema.rules.rule_set import derived_sources
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
