@@ -59,7 +59,7 @@ LONG = frozenset(
         "test_noisy_counts.py", "test_on_workers.py", "test_planning.py", "test_published.py",
         "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
         "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
-        "test_without_torch.py", "test_related_rules.py", "test_visits.py",
+        "test_without_torch.py", "test_related_rules.py", "test_row_links.py", "test_visits.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""

@@ -138,8 +138,11 @@ class RelatedRows:
             before: How many rows were handed out already.
             seed: Of the sample.
         """
+        return replace(self, seed=seed, named=self._choose_rows(before, seed))
+
+    def _choose_rows(self, before: int, seed: int) -> NamedRows:
         rng = np.random.default_rng([seed, before])
-        return replace(self, seed=seed, named=choose_rows(self.frames, self._units, self.schema, before, rng))
+        return choose_rows(self.frames, self._units, self.schema, before, rng)
 
     @property
     def _units(self) -> dict[str, Ints]:
@@ -154,7 +157,7 @@ class RelatedRows:
         """
         done = before or {}
         root, found = self.schema.root, dict[str, pd.DataFrame]()
-        named = self.named or self.with_made(done.get(root, 0), self.seed).named
+        named = self.named or self._choose_rows(done.get(root, 0), self.seed)
         for name in (root, *self.schema.children):
             table, rows = self.schema.tables[name], len(self.frames[name])
             numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
