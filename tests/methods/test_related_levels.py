@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from levels import three_levels
 
 import doublure as db
 from doublure.data.relational import open_related
@@ -19,44 +20,23 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
 
 UNITS = 1500
-TEXT = f"""
-doublure: 1
-kind: relational
-unit: {{name: customer}}
-units: {UNITS}
-tables:
-  customers:
-    key: id
-    columns:
-      id: {{type: id}}
-      tier: {{type: category, values: [a, b], missing: false, roles: [condition]}}
-      since: {{type: integer, bounds: [0, 300], missing: false}}
-  lines:
-    parent: orders
-    foreign_key: order
-    max_children: 4
-    columns:
-      order: {{type: id}}
-      item: {{type: category, values: [p, q, r], missing: false}}
-      price: {{type: real, bounds: [0, 20], precision: 1, missing: false}}
-      sent: {{type: integer, bounds: [0, 400], missing: false}}
-  orders:
-    key: nr
-    parent: customers
-    foreign_key: customer
-    max_children: 3
-    order: day
-    columns:
-      nr: {{type: id, pattern: "O-{{5 digits}}"}}
-      customer: {{type: id}}
-      day: {{type: integer, bounds: [0, 400], missing: false}}
-      kind: {{type: category, values: [x, y], missing: false}}
-      total: {{type: real, bounds: [0, 80], precision: 1, missing: false}}
-constraints:
-  - {{sum: {{total: orders.total, of: lines.price}}}}
-  - {{at_most: [customers.since, orders.day]}}
-  - {{at_most: [orders.day, lines.sent]}}
-"""
+TEXT = three_levels(
+    UNITS,
+    lines=4,
+    days=400,
+    of_customers=", roles: [condition]",
+    item="item: {type: category, values: [p, q, r], missing: false}",
+    order_key='{type: id, pattern: "O-{5 digits}"}',
+    of_lines="""      price: {type: real, bounds: [0, 20], precision: 1, missing: false}
+      sent: {type: integer, bounds: [0, 400], missing: false}
+""",
+    of_orders="""      kind: {type: category, values: [x, y], missing: false}
+      total: {type: real, bounds: [0, 80], precision: 1, missing: false}
+""",
+    rules="""  - {sum: {total: orders.total, of: lines.price}}
+  - {at_most: [orders.day, lines.sent]}
+""",
+)
 
 
 def made_up(count, seed):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from levels import three_levels
 
 from doublure import planning as plans
 from doublure.data.relational import open_related, opening
@@ -22,44 +23,15 @@ from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.relational import RelationalSchema
 
 UNITS, ORDERS, LINES = 18, 3, 2
-PUBLIC = f"""
-doublure: 1
-kind: relational
-unit: {{name: customer}}
-units: {UNITS}
-tables:
-  customers:
-    key: nr
-    columns:
-      nr: {{type: id}}
-      tier: {{type: category, values: [a, b], missing: false}}
-      since: {{type: integer, bounds: [0, 900], missing: false}}
-  lines:
-    parent: orders
-    foreign_key: order
-    max_children: {LINES}
-    columns:
-      order: {{type: id}}
-      item: {{type: category, values: [p, q], missing: true}}
-  orders:
-    key: order
-    parent: customers
-    foreign_key: nr
-    max_children: {ORDERS}
-    order: day
-    columns:
-      order: {{type: id}}
-      nr: {{type: id}}
-      day: {{type: integer, bounds: [0, 999], missing: false}}
-  notes:
+NOTES = """  notes:
     parent: orders
     foreign_key: order
     max_children: 1
     columns:
-      order: {{type: id}}
-      length: {{type: integer, bounds: [0, 9], missing: false}}
-constraints: [{{at_most: [customers.since, orders.day]}}]
+      order: {type: id}
+      length: {type: integer, bounds: [0, 9], missing: false}
 """
+PUBLIC = three_levels(UNITS, lines=LINES, tables=NOTES)
 BOUGHT = PUBLIC.replace("values: [p, q], missing: true", "values: {learn: 1.0}, other: o, missing: {learn: 1.0}")
 FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
 
@@ -75,9 +47,9 @@ def tables(names, seed=0, most=6):
             notes += [(order, int(draw.integers(0, 10))) for _ in range(draw.integers(0, 3))]
     return {
         "customers": pd.DataFrame(
-            {"nr": names, "tier": draw.choice(["a", "b"], len(names)), "since": draw.integers(0, 900, len(names))}
+            {"id": names, "tier": draw.choice(["a", "b"], len(names)), "since": draw.integers(0, 900, len(names))}
         ),
-        "orders": pd.DataFrame(orders, columns=["order", "nr", "day"], dtype=object),
+        "orders": pd.DataFrame(orders, columns=["nr", "customer", "day"], dtype=object),
         "lines": pd.DataFrame(lines, columns=["order", "item"]),
         "notes": pd.DataFrame(notes, columns=["order", "length"], dtype=object),
     }
@@ -86,7 +58,7 @@ def tables(names, seed=0, most=6):
 def base():
     """Return customers beside an order of nobody, whose key comes first, and lines that name nothing."""
     found = tables([f"c{n}" for n in range(UNITS)])
-    orphan = pd.DataFrame([("o3", "nobody", 1), ("o5", None, 1)], columns=["order", "nr", "day"])
+    orphan = pd.DataFrame([("o3", "nobody", 1), ("o5", None, 1)], columns=["nr", "customer", "day"])
     lost = pd.DataFrame([("o99", "p"), (None, "q")], columns=["order", "item"])
     return found | {"orders": pd.concat([orphan, found["orders"]]), "lines": pd.concat([lost, found["lines"]])}
 
@@ -94,10 +66,11 @@ def base():
 def without(data, nr):
     """Return the neighbour that lacks a customer: written out by hand, apart from how the library reads."""
     holder: dict[str, str] = {}
-    for order, owner in zip(data["orders"]["order"], data["orders"]["nr"], strict=True):
-        if owner in set(data["customers"]["nr"]):
+    for order, owner in zip(data["orders"]["nr"], data["orders"]["customer"], strict=True):
+        if owner in set(data["customers"]["id"]):
             holder.setdefault(order, owner)
-    left = {name: data[name][data[name]["nr"] != nr] for name in ("customers", "orders")}
+    own = {"customers": "id", "orders": "customer"}
+    left = {name: data[name][data[name][key] != nr] for name, key in own.items()}
     left |= {name: data[name][data[name]["order"].map(holder) != nr] for name in ("lines", "notes")}
     return {name: table.reset_index(drop=True) for name, table in left.items()}
 
@@ -181,8 +154,8 @@ def full(item="p"):
     """Return a customer with as many rows on each level as are used, whose cells are all alike."""
     orders = [f"z{n}" for n in range(ORDERS)]
     return {
-        "customers": pd.DataFrame({"nr": ["z"], "tier": ["a"], "since": [0]}),
-        "orders": pd.DataFrame({"order": orders, "nr": "z", "day": range(ORDERS)}),
+        "customers": pd.DataFrame({"id": ["z"], "tier": ["a"], "since": [0]}),
+        "orders": pd.DataFrame({"nr": orders, "customer": "z", "day": range(ORDERS)}),
         "lines": pd.DataFrame({"order": np.repeat(orders, LINES), "item": item}),
         "notes": pd.DataFrame({"order": orders, "length": 1}),
     }

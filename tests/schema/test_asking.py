@@ -181,3 +181,26 @@ columns:
   children: {type: category, values: ["No", "Yes"], missing: false}
 """
     assert not any(said.declare and "determines" in said.declare for said in asks_of(Schema.parse(text)))
+
+
+def test_codes_of_related_tables_are_asked_about_table_by_table() -> None:
+    text = """
+doublure: 1
+kind: relational
+unit: {name: player}
+units: 100
+tables:
+  players: {key: nr, columns: {nr: {type: id}, hand: {type: category, values: [L, R], missing: false}}}
+  salaries:
+    parent: players
+    foreign_key: nr
+    max_children: 3
+    columns:
+      nr: {type: id}
+      team: {type: category, values: [A1, A2, B1, B2], missing: false}
+      league: {type: category, values: [A, B], missing: false}
+"""
+    (ask,) = asks_of(Schema.parse(text))
+    assert (ask.path, ask.declare) == ("tables.salaries.constraints", "{determines: [team, league], map: FILE}")
+    rule = "{determines: [team, league], map: {A1: A, A2: A, B1: B, B2: B}}"
+    assert not [*asks_of(Schema.parse(f"{text}    constraints: [{rule}]\n"))]

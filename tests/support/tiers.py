@@ -60,7 +60,7 @@ LONG = frozenset(
         "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
         "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_syntheses.py", "test_synthesizer.py",
         "test_what_ran.py",
-        "test_without_torch.py", "test_related_rules.py", "test_visits.py",
+        "test_without_torch.py", "test_related_rules.py", "test_row_links.py", "test_visits.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""

@@ -151,11 +151,12 @@ def _of_related(data: AttackData, real: RelatedRows, who: Rows, pairs: Rows) -> 
 
 def _of_one_table(data: AttackData, real: RelatedRows, table: str, who: Rows, pairs: Rows) -> Picture:
     """Return the rows of the nearest pairs in one table."""
-    names, rows = list(real.frames[table].columns), []
+    every = {str(own): data.schema.columns.get(f"{table}.{own}") for own in real.frames[table]}
+    columns = {own: column for own, column in every.items() if column is not None and column.modelled}
+    names, rows = list(columns), []
     for pair in pairs:
         for side, units, place in (("synthetic", data.released, pair), ("real", real, who[pair])):
-            columns = {name: data.schema.columns[f"{table}.{name}"] for name in names}
-            own = _written(units.take(np.array([place])).frames[table], columns)
+            own = _written(units.take(np.array([place])).frames[table][names], columns)
             rows += [(side, *_cells(own.iloc[number])) for number in range(min(len(own), _MOST_SHOWN))]
     return Picture(title=f"{_TITLE}. {table}", header=("", *names), rows=tuple(rows))
 

@@ -64,11 +64,11 @@ def _of_the_unit(schema: Schema) -> Iterator[Ask]:
 
 
 def asks_of(schema: Schema) -> Iterator[Ask]:
-    """Yield what a schema of a table leaves open that no plan needs."""
-    if not schema.only_columns:
-        return
-    yield from _of_the_unit(schema)
-    if schema.target is None:
+    """Yield what a schema of tables leaves open that no plan needs."""
+    rules = [ask for place, table in schema.each_table.items() for ask in _rules(table, place)]
+    if schema.only_columns:
+        yield from _of_the_unit(schema)
+    if schema.only_columns and schema.target is None:
         told = [name for name, column in schema.columns.items() if column.listed] or list(schema.columns)
         guess = yaml_text.inline(told[-1])
         yield Ask(
@@ -77,16 +77,16 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
             f"what is to be predicted, such as {guess}, and add condition where samples are to be asked for its values",
             "roles: [target]",
         )
-    for name, levels in unlevelled(schema.columns):
-        yield Ask(
-            f"columns.{printable(name)}",
-            "its values look like codes with chapters above them: if so, name the lengths of their prefixes, so that "
-            "chapters are counted, too",
-            f"type: code, levels: {list(levels)}",
-        )
-    asked = [*_of_rules(schema)]
-    yield from asked
-    if not (schema.constraints or asked):
+    for place, table in schema.each_table.items():
+        for name, levels in unlevelled(table.columns):
+            yield Ask(
+                f"{place}columns.{printable(name)}",
+                "its values look like codes with chapters above them: if so, name the lengths of their prefixes, so "
+                "that chapters are counted, too",
+                f"type: code, levels: {list(levels)}",
+            )
+    yield from rules
+    if schema.only_columns and not (schema.constraints or rules):
         yield Ask(
             "constraints",
             "no rule is declared; what holds in every such table (at_most, equal, implies, determines, sum, "
@@ -95,27 +95,32 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
         )
 
 
-def _of_rules(schema: Schema) -> Iterator[Ask]:
-    """Yield rules that may hold, each of which the schema takes beside its own and those before."""
-    together = [frozenset(rule.names) for rule in schema.constraints]
-    for rule, names in rules_for(schema.columns, schema.constraints):
+def _rules(table: Schema, place: str) -> Iterator[Ask]:
+    """Yield rules that may hold in each row of a table, each of which it takes beside its own and those before.
+
+    Args:
+        table: The table's schema.
+        place: The path of the table in the schema.
+    """
+    together = [frozenset(rule.names) for rule in table.constraints]
+    for rule, names in rules_for(table.columns, table.constraints):
         if not any(set(names) <= known for known in together):
-            yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
-    for names in _numbered(schema.columns):
+            yield Ask(f"{place}constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)
+    for names in _numbered(table.columns):
         block = MissingTogether(missing_together=names)
-        if not any({*names} <= known for known in together) and goes_with(block, schema.constraints, schema.columns):
+        if not any({*names} <= known for known in together) and goes_with(block, table.constraints, table.columns):
             yield Ask(
-                "constraints",
+                f"{place}constraints",
                 f"{printable(names[0])} to {printable(names[-1])} may be skipped together, by their names; if all are "
                 "missing or none, that is kept at no cost",
                 f"- {{missing_together: {yaml_text.inline(list(names))}}}",
             )
-    for fine, coarse in begun_by(schema.columns):
+    for fine, coarse in begun_by(table.columns):
         listed = Determines.model_construct(determines=(fine, coarse), map={})
         known = any({fine, coarse} <= names for names in together)
-        if not known and goes_with(listed, schema.constraints, schema.columns):
+        if not known and goes_with(listed, table.constraints, table.columns):
             yield Ask(
-                "constraints",
+                f"{place}constraints",
                 f"every declared value of {printable(fine)} begins with one of {printable(coarse)}; if that one follows"
                 ", a list of both keeps it right in every row, at no cost",
                 f"{{determines: [{yaml_text.inline(fine)}, {yaml_text.inline(coarse)}], map: FILE}}",

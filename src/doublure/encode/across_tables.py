@@ -62,7 +62,9 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
     for each in schema.joined_rules:
         _compute(frames, each, parents[table_of(each.of)], schema)
     for name in {table_of(each) for each in schema.follows}:
-        frames[name] = frames[name][[own for own in schema.tables[name].columns if own in frames[name]]]
+        table, counted = schema.tables[name], schema.modelled(name).columns
+        names = dict.fromkeys((*(own for own in table.columns if own not in (table.links or {})), *counted))
+        frames[name] = frames[name][[own for own in names if own in frames[name]]]
 
 
 def _keep_within(frames: dict[str, pd.DataFrame], names: set[str], schema: ResolvedRelationalSchema) -> None:

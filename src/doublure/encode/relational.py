@@ -229,9 +229,9 @@ class RelationalEncoder(Encoder):
         return RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=marked(len(values)))
 
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
-        table = self.related.tables[name]
+        kept = self.related.modelled(name).columns
         frame = self.tables[name].decode(rows, rng)
-        return frame.drop(columns=[own for own in frame if own in table.unmodelled or own not in table.columns])
+        return frame.drop(columns=[own for own in map(str, frame) if own not in kept or not kept[own].modelled])
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:

@@ -128,7 +128,8 @@ def _by_no_list(column: Column) -> Column:
 def _unresolved(schema: Any, tables: Mapping[str, Any]) -> RelationalSchema:
     """Return related tables with other facts, some of which are not known."""
     kept = {name: getattr(schema, name) for name in RelationalSchema.model_fields}
-    return RelationalSchema.model_construct(**{**kept, "tables": tables, "constraints": ()})
+    unlinked = {name: table.model_copy(update={"links": None}) for name, table in tables.items()}
+    return RelationalSchema.model_construct(**{**kept, "tables": unlinked, "constraints": ()})
 
 
 def read_again(given: Any) -> Any:

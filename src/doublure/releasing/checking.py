@@ -106,7 +106,7 @@ def _check_tables(
     forms = [form for form in FORMS if f"{tables[0].name}{form}" in listed]
     if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
         raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
-    related, rows = described.get("related", {}), dict[str, int]()
+    related, rows, linked = described.get("related", {}), dict[str, int](), list[tuple[str, str, float]]()
     for table in sorted(tables, key=lambda table: _level(related, table.name)):
         named = {each.name: _numbered_by(related, table.name, each.name) for each in table.columns}
         numbered = _NumberingCheck(table, named, related.get(table.name, {}), rows, described.get("unit") or {})
@@ -115,9 +115,13 @@ def _check_tables(
             _check_columns(found, table, names[0])
             numbered.check(found, names[0])
         rows[table.name] = numbered.records
+        linked += [(f"{names[0]} {own}", to, numbered.highest[own]) for own, to in numbered.links.items()]
         for name in names:
             if listed[name] != numbered.records:
                 raise ContentMismatch(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+    for field, to, highest in linked:
+        if highest > rows[to]:
+            raise ContentMismatch("names a row that is not there", field)
 
 
 def _level(related: Mapping[str, Any], name: str) -> int:
@@ -174,6 +178,10 @@ class _NumberingCheck:
         told: The dictionary's entry about its keys.
         above: Earlier table -> its number of rows.
         unit: The dictionary's entry about units of several rows in one table; empty without them.
+
+    Attributes:
+        links: Column -> the table whose rows it names, beside the parent's.
+        highest: Column -> the highest number of a row that it has named so far.
     """
 
     def __init__(
@@ -185,7 +193,9 @@ class _NumberingCheck:
         unit: Mapping[str, Any],
     ) -> None:
         self._of_units, self._most = {unit.get("id"), *unit.get("per_unit", ())}, unit.get("max_records")
-        self._keys = [each.name for each in table.columns if each.model.identifies]
+        self.links = {own: str(link["to"]) for own, link in told.get("links", {}).items()}
+        self.highest = dict.fromkeys(self.links, 0.0)
+        self._keys = [each.name for each in table.columns if each.model.identifies and each.name not in self.links]
         self._series, self._above = table.series, above
         self._name, self._named, self._most_of = table.name, named, {told.get("parent"): told.get("max_children")}
         self._rows, self._last, self._step = 0, 0.0, -1.0
@@ -212,6 +222,11 @@ class _NumberingCheck:
                 self._check_repeated(key, batch[key], counted, f"{name} {key}")
             elif not np.array_equal(batch[key], counted):
                 raise ContentMismatch("is no number of its row", f"{name} {key}")
+        for own in self.links:
+            named = batch[own][~np.isnan(batch[own])]
+            if (named < 1).any():
+                raise ContentMismatch("names a row that is not there", f"{name} {own}")
+            self.highest[own] = float(named.max(initial=self.highest[own]))
         if self._series is not None:
             self._check_steps(batch, name)
         self._rows += number

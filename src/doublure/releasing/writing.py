@@ -18,6 +18,7 @@ from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
 from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer, require_count
+from doublure.schema.fact_states import plain
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
@@ -252,6 +253,7 @@ def _described_related(schema: RelationalSchema) -> dict[str, Any]:
     described = {
         name: {"file": name, "columns": list(table.columns)}
         | {fact: getattr(table, fact) for fact in facts if getattr(table, fact) is not None}
+        | ({"links": {own: plain(link) for own, link in table.links.items()}} if table.links else {})
         for name, table in schema.tables.items()
     }
     described |= {

@@ -38,6 +38,7 @@ _FORMS = {
     "foreign_key": "must be the name of a column",
     "key": "must be the name of one column: join several into one",
     "parent": "must be the name of the root",
+    "tables.links": "must say what a column names, as in boss: {to: employees, match: {own: theirs}, acyclic: true}",
     "order": "must be the name of a column",
     "sum": "must be {total: table.column, of: table.column}",
     "doublure": "must be 1, the version of this file format",
@@ -165,7 +166,8 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     remedy = (_example(str(location[2])) if key == "bounds" else None) or _SEE
     if key == "order" and "columns" in path:
         return path, _COLUMN_ORDER, remedy
-    form = _FORMS.get(".".join(path), _FORMS.get(key, "does not have the form of a schema"))
+    places = (".".join(path), ".".join((*path[:1], key)), key)
+    form = next((_FORMS[place] for place in places if place in _FORMS), "does not have the form of a schema")
     return path, form, remedy
 
 

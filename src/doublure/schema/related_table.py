@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 from doublure.errors import printable
 from doublure.schema.columns import AnyColumn
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
+from doublure.schema.row_links import RowLink, looked_up_name
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.scalars import check_name, whole
 
@@ -23,7 +24,9 @@ _NAME = re.compile(r"\w[\w -]{0,99}")
 def _one_name(value: object) -> object:
     """Refuse a list where one name is meant: several parents."""
     if isinstance(value, (list, tuple)):
-        raise ValueError("names several; name the parent with which a row belongs to a unit")
+        raise ValueError(
+            "names several; name the parent with which a row belongs to a unit, and others in links or public"
+        )
     return value
 
 
@@ -48,6 +51,7 @@ class RelatedTable(Frozen):
             undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
         references: Column -> the public table whose keys it holds.
+        links: Column -> what is kept of the private row, beside the parent's, that it names.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
         constraints: Rules that look at this table alone, by its own names.
     """
@@ -58,6 +62,7 @@ class RelatedTable(Frozen):
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     references: Mapping[str, StrictStr] | None = None
+    links: Mapping[str, RowLink] | None = None
     columns: Mapping[str, AnyColumn]
     constraints: tuple[AnyRule, ...] = ()
 
@@ -113,7 +118,7 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
 def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
     parent = tables.get(table.parent or "")
     if parent is table:
-        raise ValueError(f"{shown} is its own parent; name the root, or leave that reference out as type: id")
+        raise ValueError(f"{shown} is its own parent; name the table above it, and its own rows in links")
     if parent is None:
         raise ValueError(f"{shown} has a parent that is none of the tables; name one of them")
     if parent.key is None:
@@ -166,6 +171,57 @@ def check_levels(tables: Mapping[str, RelatedTable]) -> None:
                 raise ValueError(
                     f"{printable(name)} has a column {printable(column)}, as its rows are counted; rename it"
                 )
+
+
+def check_links(tables: Mapping[str, RelatedTable], unit: str) -> None:
+    """Refuse columns that could name no row, and what cannot be protected.
+
+    Args:
+        tables: All tables.
+        unit: The name of a unit.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    for name, table in tables.items():
+        for own, link in (table.links or {}).items():
+            fault = _fault(tables, name, own, link, unit)
+            if fault is not None:
+                raise ValueError(f"{printable(f'{name}.{own}')} {fault}")
+
+
+def _fault(tables: Mapping[str, RelatedTable], name: str, own: str, link: RowLink, unit: str) -> str | None:
+    table, named, shown = tables[name], tables.get(link.to), printable(link.to)
+    column = table.columns.get(own)
+    if column is None or not column.identifies or column.told:
+        return "is linked; describe it with type: id alone"
+    if own in (*table.keys, *table.foreign_keys):
+        return "is a key, and linked; keep one of the two"
+    if named is None:
+        return f"is linked to {shown}, which is no private table; name one that hangs on the root, or use references"
+    if len(named.keys) != 1:
+        return f"is linked to {shown}, which has no key of one column; give it one"
+    if link.acyclic and link.to != name:
+        return f"names rows of {shown}, so that there is no circle; leave acyclic out"
+    if named.parent is None and link.looked_up:
+        return (
+            f"names another {unit}, whose cells do not count for this one; "
+            "match its columns by columns of the row itself, as {column: its column}, or leave match out"
+        )
+    if named.parent is not None and isinstance(link.match, Mapping) and link.match:
+        return f"names rows of its own {unit}; list columns of {shown} in match"
+    for mine, theirs in link.pairs(own):
+        held, kept = named.columns.get(theirs), table.columns.get(mine)
+        if held is None or not held.modelled or held.learned:
+            return f"matches {printable(theirs)}, which is no column of {shown} with declared facts; name one"
+        if not link.looked_up and (kept is None or not kept.modelled or not kept.alike(held)):
+            return f"matches {printable(mine)}, which is no column like {printable(theirs)}; name one of its type"
+    if len({*link.looked_up}) != len(link.looked_up):
+        return "matches a column twice; name each once"
+    taken = [each for each in link.looked_up if looked_up_name(own, each) in table.columns]
+    return (
+        f"is counted with a column {printable(looked_up_name(own, taken[0]))}; rename the one there" if taken else None
+    )
 
 
 def rows_name(child: str) -> str:

@@ -31,7 +31,7 @@ from doublure.schema.related_constraints import (
     sums,
     within_table,
 )
-from doublure.schema.related_table import RelatedTable, check_levels, check_table, rows_name
+from doublure.schema.related_table import RelatedTable, check_levels, check_links, check_table, rows_name
 from doublure.schema.resolving import agree
 from doublure.schema.rules.rule_set import derived_sources
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
@@ -69,11 +69,12 @@ class RelationalSchema(TextForm, Schema):
             raise ValueError("unit is a row of the root with all that hangs on it; give unit its name alone")
         roots = [name for name, table in self.tables.items() if table.parent is None]
         if len(roots) != 1:
-            raise ValueError("tables must have one root, whose rows are the units; give each other table its parent")
+            raise ValueError(_no_root(self.tables, roots))
         for name, table in self.tables.items():
             check_table(name, table, self.tables)
         check_levels(self.tables)
         check_references(self.tables, self.public or {})
+        check_links(self.tables, self.unit.name)
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
         check_related(self.constraints, self.tables)
@@ -93,6 +94,19 @@ class RelationalSchema(TextForm, Schema):
             f"{key} names each {self.unit.name} the same way in every table",
             *(f"{self.shown_key(name)} names a row of one {self.unit.name} alone" for name in inner),
             *(f"the table {printable(name)} is public, and copied as it is" for name in self.public or {}),
+            *(self._linked(name, own) for name, table in self.tables.items() for own in table.links or {}),
+        )
+
+    def _linked(self, name: str, own: str) -> str:
+        """Return what is protected of a column that names rows beside the parent's."""
+        shown, link = printable(f"{name}.{own}"), (self.tables[name].links or {})[own]
+        if link.to == self.root:
+            return (
+                f"{shown} names another {self.unit.name}: whether a row names one is protected with that row, "
+                "and the one that it names is neither looked at nor kept"
+            )
+        return (
+            f"{shown} names a row of the same {self.unit.name}, of whom alone it is looked up, and another one is drawn"
         )
 
     @property
@@ -115,6 +129,9 @@ class RelationalSchema(TextForm, Schema):
     def _form(self, name: str, own: str) -> dict[str, Any]:
         """Return the form of a key, which a foreign key has from the one that it holds."""
         table = self.tables[name]
+        if own in (table.links or {}):
+            named = (table.links or {})[own].to
+            return {"missing": True} | self._form(named, *self.tables[named].keys)
         if table.parent is None or own not in table.foreign_keys:
             return dict(table.columns[own].told)
         return self._form(table.parent, self.tables[table.parent].keys[table.foreign_keys.index(own)])
@@ -160,10 +177,26 @@ class RelationalSchema(TextForm, Schema):
             **self.text_form,
         )
 
+    def named_in_unit(self, name: str) -> bool:
+        """Whether rows of a table are named by others of their unit, beside those that hang on them."""
+        links = [link for table in self.tables.values() for link in (table.links or {}).values()]
+        return name != self.root and any(link.to == name for link in links)
+
+    @property
+    @override
+    def each_table(self) -> Mapping[str, TableSchema]:
+        return {f"tables.{name}.": self.table(name) for name in self.tables}
+
     def modelled(self, name: str) -> TableSchema:
-        """Return the same without what follows from other tables, of which nothing is learned."""
-        table = self.table(name)
-        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
+        """Return the same without what follows from other tables, and with what is counted of rows that are named."""
+        table, links = self.table(name), self.tables[name].links or {}
+        left = {
+            own: column
+            for own, column in table.columns.items()
+            if f"{name}.{own}" not in self.follows and own not in links
+        }
+        for own, link in links.items():
+            left |= link.counted(own, self.tables[link.to].columns)
         return table.model_copy(update={"columns": left})
 
     def public_schema(self, name: str) -> TableSchema:
@@ -224,7 +257,7 @@ class RelationalSchema(TextForm, Schema):
         found = {}
         for name, table in self.tables.items():
             for own, each in table.columns.items():
-                form = self._form(name, own) if own in table.foreign_keys else {}
+                form = self._form(name, own) if own in (*table.foreign_keys, *(table.links or {})) else {}
                 found[f"{name}.{own}"] = each.model_copy(update=form) if form else each
         return found
 
@@ -325,6 +358,19 @@ class RelationalSchema(TextForm, Schema):
     @override
     def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         return agree(self.columns, self.constraints, learned, self.path_of)
+
+
+def _no_root(tables: Mapping[str, RelatedTable], roots: list[str]) -> str:
+    """Return why tables have no root, or several: a parent is forgotten, or people of two kinds are private."""
+    keys = [{*tables[name].keys} for name in roots]
+    shared = any(key <= {*tables[name].columns} for at, name in enumerate(roots) for key in keys[:at] + keys[at + 1 :])
+    if shared or any(tables[name].foreign_key for name in roots) or not roots:
+        return "tables must have one root, whose rows are the units; give each other table its parent"
+    shown = " and ".join(map(printable, roots))
+    return (
+        f"{shown} have no parent: rows of one are the units, and who is in another is not protected; "
+        "hang it on the units, list it under public, or leave it out"
+    )
 
 
 class ResolvedRelationalSchema(RelationalSchema, ResolvedSchema):

@@ -368,6 +368,11 @@ class Schema(Frozen):
         return derived_sources(self.constraints)
 
     @property
+    def each_table(self) -> Mapping[str, Schema]:
+        """The schema of each table by itself, by the path in the file before its columns and rules."""
+        return {"": self} if self.only_columns else {}
+
+    @property
     def copied(self) -> Mapping[str, Column]:
         """The columns of public tables that every sample has a copy of, as ``table.column``."""
         return {}

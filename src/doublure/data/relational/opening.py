@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
+from doublure.data.relational.row_links import look_up
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
 from doublure.data.tables.opening import TableSource, open_table
@@ -86,22 +87,28 @@ class RelatedSource:
         described = RelationalSchema.of(schema)
         self.check(described)
         root = described.root
-        frames, parents, above = dict[str, pd.DataFrame](), dict[str, Ints](), dict[str, Ints]()
+        frames, units, above = dict[str, pd.DataFrame](), dict[str, Ints](), dict[str, Ints]()
+        keys: dict[str, pd.Series[Any]] = {}
+        labels: dict[tuple[str, str], pd.Series[Any]] = {}
         marks: Marks = np.zeros(0, dtype=np.uint64)
         for link in self.linked(described):
             frames[link.name] = link.frame.iloc[link.kept].reset_index(drop=True)
+            units[link.name] = link.unit[link.kept]
+            labels |= {(link.name, own): each.iloc[link.kept] for own, each in link.named.items()}
+            if link.keys is not None:
+                keys[link.name] = link.keys.iloc[link.kept]
             if link.owners is None and link.keys is not None:
                 if len(link.kept) < at_least:
                     remedy = "give the tables that the schema describes"
                     raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)
-                marks = mark_keys(link.keys.iloc[link.kept])
+                marks = mark_keys(keys[link.name])
                 continue
-            parents[link.name] = link.unit[link.kept]
             if described.tables[link.name].parent != root:
                 above[link.name] = link.hangs_on[link.kept]
-        content = RelatedRows(schema=described, frames=frames, parents=parents, above=above, marks=marks)
-        units = len(frames[root])
-        return RelatedSet(content=content, unit=np.arange(units, dtype=np.int64), n_units=units)
+        look_up(frames, units, keys, labels, described)
+        every = units.pop(root)
+        content = RelatedRows(schema=described, frames=frames, parents=units, above=above, marks=marks)
+        return RelatedSet(content=content, unit=every, n_units=len(every))
 
     def linked(self, schema: RelationalSchema, *, keys_alone: bool = False) -> Iterator[LinkedTable]:
         """Yield each table, and which of its rows belong to which unit: parents before what hangs on them.
@@ -120,7 +127,7 @@ class RelatedSource:
                 frame, labels = self._read(schema, name, _keys_and_orders(table) if keys_alone else _modelled(table))
                 frame = frame if keys_alone else checked(frame, schema.table(name))
             owners = _joined(labels, table.foreign_keys)
-            keys = _joined(labels, table.keys) if name == schema.root or schema.hanging(name) else None
+            keys = _joined(labels, table.keys) if name == schema.root or _named(schema, name) else None
             if owners is None:
                 keys = pd.Series(dtype=object) if keys is None else keys
                 kept = np.flatnonzero((keys.notna() & ~keys.duplicated()).to_numpy())
@@ -132,7 +139,10 @@ class RelatedSource:
                 kept = kept_rows(hangs_on, order, most)
             if keys is not None:
                 holders[name] = _KeyHolders(keys, unit, _ranked(kept, len(keys)))
-            yield LinkedTable(name=name, frame=frame, keys=keys, owners=owners, unit=unit, hangs_on=hangs_on, kept=kept)
+            yield LinkedTable(
+                name=name, frame=frame, keys=keys, owners=owners, unit=unit, hangs_on=hangs_on, kept=kept,
+                named={own: labels[own] for own in table.links or {}},
+            )  # fmt: skip
 
     def _read(
         self, schema: RelationalSchema, name: str, wanted: Mapping[str, Column]
@@ -164,6 +174,7 @@ class LinkedTable:
         unit: ``(M,)`` the unit of each row; -1: none.
         hangs_on: ``(M,)`` the place of the row that it hangs on, among those that are kept; -1: there is none.
         kept: ``(K,)`` the rows that are kept, unit by unit and in order.
+        named: Column -> ``(M,)`` labels of the rows that it names, beside the parent's.
     """
 
     name: str
@@ -173,6 +184,7 @@ class LinkedTable:
     unit: Ints
     hangs_on: Ints
     kept: Ints
+    named: Mapping[str, pd.Series[Any]]
 
 
 def _ranked(kept: Ints, rows: int) -> Ints:
@@ -214,10 +226,15 @@ class _KeyHolders:
 
 
 def _keys_read(schema: RelationalSchema, name: str) -> list[str]:
-    """Return the keys of a table that say what belongs to whom: of its parent, and its own where rows hang on it."""
+    """Return the keys of a table that say which row belongs to which: its own only where others name it."""
     table = schema.tables[name]
-    own = table.keys if schema.hanging(name) else ()
-    return list(dict.fromkeys([*table.foreign_keys, *own]))
+    own = table.keys if _named(schema, name) else ()
+    return list(dict.fromkeys([*table.foreign_keys, *own, *(table.links or {})]))
+
+
+def _named(schema: RelationalSchema, name: str) -> bool:
+    """Whether other rows name a table's."""
+    return bool(schema.hanging(name)) or schema.named_in_unit(name)
 
 
 def _joined(labels: Mapping[str, pd.Series[Any]], names: Sequence[str]) -> pd.Series[Any] | None:

@@ -12,6 +12,7 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.records import Loaded
+from doublure.data.relational.row_links import NamedRows, choose_rows, every_link, rows_named
 from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.relational import RelationalSchema
 from doublure.support.mixing import Marks, remarked
@@ -31,6 +32,7 @@ class RelatedRows:
         marks: ``(N,)`` a number of each unit that is as good as random and follows from its key: which of its rows a
             statistic looks at.
         seed: Of the columns that are made anew, in synthetic units.
+        named: The rows that synthetic ones name beside their parents; empty: not chosen yet.
     """
 
     schema: RelationalSchema
@@ -39,6 +41,7 @@ class RelatedRows:
     marks: Marks
     above: Mapping[str, Ints] = field(default_factory=dict)
     seed: int = 0
+    named: NamedRows = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many units there are."""
@@ -98,7 +101,7 @@ class RelatedRows:
             parents[child] = owner if parent == root else parents[parent][owner]
             if parent != root:
                 above[child] = owner
-        return replace(self, frames=frames, parents=parents, above=above, marks=self.marks[units])
+        return replace(self, frames=frames, parents=parents, above=above, marks=self.marks[units], named={})
 
     def joined(self, parts: Sequence[RelatedRows]) -> Self:
         """Return several sets of units as one."""
@@ -117,6 +120,10 @@ class RelatedRows:
                 for child in self.above
             },
             marks=np.concatenate([part.marks for part in parts]),
+            named={
+                name: {own: np.concatenate([part.named[name][own] for part in parts]) for own in columns}
+                for name, columns in self.named.items()
+            },
         )
 
     def _begins(self, child: str, parts: Sequence[RelatedRows]) -> Ints:
@@ -125,13 +132,22 @@ class RelatedRows:
         return np.cumsum([0, *many[:-1]])
 
     def with_made(self, before: int, seed: int) -> Any:
-        """Return the same units; columns that are made anew follow from this seed as they are handed out.
+        """Return the same units with the rows that they name; columns made anew follow from this seed.
 
         Args:
             before: How many rows were handed out already.
             seed: Of the sample.
         """
-        return replace(self, seed=seed)
+        return replace(self, seed=seed, named=self._choose_rows(before, seed))
+
+    def _choose_rows(self, before: int, seed: int) -> NamedRows:
+        rng = np.random.default_rng([seed, before])
+        return choose_rows(self.frames, self._units, self.schema, before, rng)
+
+    @property
+    def _units(self) -> dict[str, Ints]:
+        """Table -> the unit of each of its rows."""
+        return {self.schema.root: np.arange(len(self), dtype=np.int64), **self.parents}
 
     def handed_out(self, before: Mapping[str, int] | None = None) -> dict[str, pd.DataFrame]:
         """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
@@ -141,6 +157,7 @@ class RelatedRows:
         """
         done = before or {}
         root, found = self.schema.root, dict[str, pd.DataFrame]()
+        named = self.named or self._choose_rows(done.get(root, 0), self.seed)
         for name in (root, *self.schema.children):
             table, rows = self.schema.tables[name], len(self.frames[name])
             numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
@@ -162,6 +179,11 @@ class RelatedRows:
                 if own not in columns:
                     columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
+        for name, own, link in every_link(self.schema):
+            places = rows_named(named[name][own], link, name, self._units, self.schema, done.get(root, 0))
+            key = found[link.to][self.schema.tables[link.to].keys[0]]
+            cells = key.astype("Int64") if key.dtype.kind in "iu" else key
+            found[name][own] = pd.Series(cells.array.take(places, allow_fill=True))
         found = {name: found[name] for name in self.schema.tables}
         if before is None:
             found |= {name: table.frame for name, table in (self.schema.public or {}).items()}

@@ -137,6 +137,11 @@ class CatalogueEntry:
         found: Mapping[str, Any] = self.described.get("related", {}).get(table, {})
         return found
 
+    def named(self, table: str) -> dict[str, str]:
+        """Return the columns of a related table that name rows beside the parent's, each with the table of these."""
+        own = self.keys(table)
+        return {**own.get("references", {}), **{name: link["to"] for name, link in own.get("links", {}).items()}}
+
 
 def distinct_names(names: Iterable[str], clean: Callable[[str], str]) -> dict[str, str]:
     """Return a name in a format's own letters for each name; a number behind one that is taken.

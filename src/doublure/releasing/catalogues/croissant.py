@@ -145,9 +145,9 @@ def _records(
             parent = entry.tables[own["parent"]]
             held = key_names(entry.keys(parent.name)["key"])[foreign.index(column.name)]
             field["references"] = {"field": {"@id": _fields(entry, parent, tables)[held]}}
-        if (public := own.get("references", {}).get(column.name)) is not None:
-            named = _fields(entry, entry.tables[public], tables)[entry.keys(public)["key"]]
-            field["references"] = {"field": {"@id": named}}
+        if (named := entry.named(table.name).get(column.name)) is not None:
+            (held,) = key_names(entry.keys(named)["key"])
+            field["references"] = {"field": {"@id": _fields(entry, entry.tables[named], tables)[held]}}
         described.append({key: value for key, value in field.items() if value is not None})
     return found | {"field": described}
 

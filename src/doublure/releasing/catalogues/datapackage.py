@@ -106,9 +106,10 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
         found["foreignKeys"] = [
             {"fields": naming, "reference": {"resource": names[f"{parent}.{form}"], "fields": held}}
         ]
-    for own, public in keys.get("references", {}).items():
-        (key,) = (each.written for each in entry.tables[public].columns if each.name == entry.keys(public)["key"])
-        reference = {"resource": names[f"{public}.{form}"], "fields": [key]}
+    for own, named in entry.named(table.name).items():
+        (owned,) = key_names(entry.keys(named)["key"])
+        key = [each.written for each in entry.tables[named].columns if each.name == owned]
+        reference = {"resource": "" if named == table.name else names[f"{named}.{form}"], "fields": key}
         found.setdefault("foreignKeys", []).append({"fields": [written[own]], "reference": reference})
     return found
 

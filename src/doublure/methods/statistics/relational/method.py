@@ -105,9 +105,9 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         related = RelationalSchema.of(schema)
         wide = [
             f"{printable(related.path_of(f'{name}.{own}'))}: {note}"
-            for name in related.tables
-            for own in counted_columns(related.modelled(name))
-            for note in related.tables[name].columns[own].notes()
+            for name, table in ((each, related.modelled(each)) for each in related.tables)
+            for own in counted_columns(table)
+            for note in table.columns[own].notes()
         ]
         return (*super().warnings(schema, settings), *wide)
 
