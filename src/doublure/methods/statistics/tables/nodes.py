@@ -75,7 +75,7 @@ class MissingPatterns:
 
 
 _LEAST_OWN, _LEAST_PAIRED = 2.0, 4.0
-"""Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
+"""Least signal-to-noise ratio of a group, by the columns' noise, for lists of codes alone and for pairs."""
 _RARE = 0.5
 """A category is rare if it has fewer rows than this share of the pairs' noise."""
 
@@ -236,7 +236,7 @@ class Node:
         elif not self.leaves.mass[: len(self.leaves.starts)].any():  # a narrow column, whose rows were not located
             self.own = np.arange(self.leaves.size)
         else:
-            self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
+            self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise)
 
     def take_counts(self, total: float, *, most: int, pair_noise: float) -> None:
         """Estimate the leaves' masses from the column's own counts, and choose its groups in pairs.
