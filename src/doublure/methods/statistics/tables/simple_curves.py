@@ -164,8 +164,9 @@ def _balanced(chances: Floats, means: Floats) -> Floats:
     logs = np.log(means) - chances @ np.log(means)
 
     def tilted(power: float) -> Floats:
-        found: Floats = chances * np.exp(power * logs)
-        return found / found.sum()
+        weights = chances * np.exp(power * logs)
+        shares: Floats = weights / weights.sum()
+        return shares
 
     def excess(power: float) -> float:
         return math.log(float(tilted(power) @ np.exp(logs)))
