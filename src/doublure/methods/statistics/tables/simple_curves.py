@@ -72,9 +72,12 @@ class SimpleCurves:
     """
 
     def __init__(self, widths: Floats, middle: Floats, *, tapers: bool, scale: Floats | None) -> None:
-        cells = len(widths)
-        self._widths, self._middle, self._tapers = widths, middle, tapers
+        self._widths, self._middle, self._tapers, self._scale = widths, middle, tapers, scale
         self._size = np.log(np.maximum(middle, 1.0))
+
+    def _curves(self) -> tuple[Floats, Floats]:
+        """Return all curves ``(m, cells)``, megabytes that are not kept, and logarithms ``(m,)`` of their priors."""
+        cells, scale = len(self._widths), self._scale
         place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
         fall = np.maximum(place - peaks[:, None], 0)[:, None, None] * _NARROW[None, :, None, None]
         rise = np.maximum(peaks[:, None] - place, 0)[:, None, None] * _NARROW[None, None, :, None]
@@ -82,10 +85,10 @@ class SimpleCurves:
         if scale is not None:
             curves = np.vstack([curves, curves * np.exp(scale - scale.max())])
         prior = np.full(len(curves), -math.log(len(curves)))
-        if tapers:  # one width more: all rows in one cell, whichever
+        if self._tapers:  # one width more: all rows in one cell, whichever
             prior = np.append(prior, np.full(cells, -math.log(len(_NARROW) * cells)))
             curves = np.vstack([curves, np.eye(cells)])
-        self._curves, self._prior = curves / curves.sum(1, keepdims=True), prior
+        return curves / curves.sum(1, keepdims=True), prior
 
     def average(self, seen: Floats, precision: Floats, spans: CountedSpans, *, drawn: bool) -> AverageCurve:
         """Return the mean of the curves, weighted by how well each explains the counts of cells and spans.
@@ -99,9 +102,10 @@ class SimpleCurves:
         noise = 1 / np.sqrt(np.maximum(precision, LEAST))
         beside = np.maximum(np.maximum(np.append(seen[1:], 0.0), np.append(0.0, seen[:-1])), 0.0)
         alone = (seen - beside > _ALONE * noise) & (seen > 2 * beside)
-        shapes = self._curves * self._widths * ~alone
+        curves, prior = self._curves()
+        shapes = curves * self._widths * ~alone
         some = shapes.sum(1)
-        curves, shapes, prior = self._curves[some > 0], shapes[some > 0], self._prior[some > 0]
+        curves, shapes, prior = curves[some > 0], shapes[some > 0], prior[some > 0]
         shapes /= some[some > 0, None]
         # Cells that stand out are known by themselves, and taken off, where they are counted together with others.
         rest = spans.counts - spans.inside @ np.where(alone, seen, 0.0)
