@@ -217,3 +217,56 @@ def test_without_evidence_a_column_is_the_mean_of_simple_curves():
     shares = np.array([[(own < 30).mean(), (own > 1500).mean()] for own in made])
     assert shares.max() < 0.75
     assert 0.3 < np.mean([own.mean() for own in made]) / values.mean() < 3
+
+
+def toll(rng: np.random.Generator, size: int) -> np.ndarray:
+    return np.full(size, 576)
+
+
+def fee(rng: np.random.Generator, size: int) -> np.ndarray:
+    return np.full(size, 35)
+
+
+def gain(rng: np.random.Generator, size: int) -> np.ndarray:
+    return np.where(rng.random(size) < 0.4, 15_024, np.rint(rng.lognormal(8.3, 0.9, size)).clip(1, 99_999))
+
+
+def fine(rng: np.random.Generator, size: int) -> np.ndarray:
+    return rng.choice([-4000, -6500], size, p=[0.7, 0.3])
+
+
+def factors(make, first: int, last: int, share: float, *, noise: float = 1.0) -> list[float]:
+    """Return the decimal logarithms of a mean's ratio to the real one, of a number that is mostly zero."""
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = np.where(rng.random(5000) < share, make(rng, 5000), 0).astype(np.int64)
+        leaves = read(values, first, last, seed=seed, times=noise).leaves
+        mean = leaves.mass @ ((leaves.starts + leaves.ends) / 2) / leaves.mass.sum()
+        found.append(np.log10(mean / values.mean()))
+    return found
+
+
+KINDS = [(toll, 0, 10_000), (fee, 0, 500), (gain, 0, 100_000), (fine, -20_000, 0)]
+
+
+@pytest.mark.parametrize(("make", "first", "last"), KINDS)
+@pytest.mark.parametrize("times", [1, 100, 10_000])
+def test_few_values_beside_zero_keep_their_size(make, first, last, times):
+    """Rows of which counts say only that they are not zero were all drawn next to it: the mean was 200 times less."""
+    assert np.abs(factors(make, first * times, last * times, 0.15)).max() < np.log10(2)
+    assert np.abs(factors(make, first * times, last * times, 0.05)).max() < np.log10(3)
+    assert abs(np.median(factors(make, first * times, last * times, 0.15, noise=2.0))) < np.log10(2)
+
+
+@pytest.mark.parametrize("times", [1, 100, 10_000])
+def test_one_amount_is_found_under_twice_the_noise(times):
+    """A taxi's toll, 250 of 5,000 rows under a noise of 74 a count."""
+    assert abs(np.median(factors(toll, 0, 10_000 * times, 0.05, noise=2.0))) < np.log10(2)
+    assert abs(np.median(factors(fee, 0, 500 * times, 0.05, noise=2.0))) < np.log10(3)
+
+
+def test_where_noise_hides_the_values_their_size_is_off_to_neither_side():
+    """50 rows under a noise of 37 a count: the factor is 1 in the middle of such columns, where it was 1/100."""
+    found = [factors(make, first, last, 0.01) for make, first, last in KINDS for times in (1, 100, 10_000)]
+    assert abs(np.mean(found)) < 1.0

@@ -1,15 +1,19 @@
-"""Shrinkage of each class's groups towards those of all other rows, by empirical Bayes.
+"""Shrinkage of groups by empirical Bayes: a class's towards those of all other rows, a column's towards even ones.
 
 A class differs from the others by δ in each group. Its noisy count c has the variance v, and the scaled count b of the
 other classes is independent of it, with the variance u. If δ has the variance t, the best estimate is b + w (c − b),
 with w = (t + u) / (t + u + v). The difference c − b has the variance t + u + v, which says how likely each t is; w is
 averaged over t (Efron and Morris 1973, JASA 68; Hoeting et al. 1999, Statistical Science 14). A class of many rows
 keeps its own counts, because b is uncertain. A rare class keeps of its own what noise does not explain.
+
+All rows have nothing to borrow from but even groups, for which u is 0. There t is at most what one group with all rows
+would make it: where noise exceeds all rows, groups are even whatever it says.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 from doublure.methods.statistics.tables.leaves import Floats
 
@@ -37,10 +41,31 @@ def _shrunk(counts: Floats, variances: Floats, rows: Floats, own: int) -> tuple[
     apart = counts[:, own] - base
     noise = (variances[:, own] + spread) * (1 - 1 / max(2, len(apart)))
     priors = np.array(_RATIOS)[:, None] * noise.mean()
-    total = noise + priors
-    logs = -0.5 * (np.log(total) + apart**2 / total).sum(1)
-    chances = np.exp(logs - logs.max())
-    chances /= chances.sum()
+    chances = _chances(apart, noise + priors)
     each = (spread + priors) / (spread + priors + variances[:, own])
     kept, squared = chances @ each, chances @ each**2
     return base + kept * apart, kept * variances[:, own] + (squared - kept**2) * apart**2
+
+
+def shrink_to_even(counts: Floats, variances: Floats, *, total: float) -> Floats:
+    """Return the posterior means ``(m,)`` of groups that are even a priori, as far as noise explains what they are.
+
+    Args:
+        counts: ``(m,)`` noisy counts.
+        variances: ``(m,)`` of their noise.
+        total: All rows.
+    """
+    apart, groups = counts - counts.mean(), len(counts)  # all rows are known from all columns together
+    noise = variances * (1 - 1 / max(2, groups))
+    most = (groups - 1) * (total / groups) ** 2
+    priors = np.unique(np.minimum(np.array(_RATIOS) * noise.mean(), most))[:, None]
+    kept = _chances(apart, noise + priors) @ (priors / (priors + variances))
+    found: Floats = total / groups + kept * apart
+    return found
+
+
+def _chances(apart: Floats, variances: Floats) -> Floats:
+    """Return the chances ``(T,)`` of variances ``(T, m)`` of differences ``(m,)``, equally likely a priori."""
+    logs = -0.5 * (np.log(variances) + apart**2 / variances).sum(1)
+    found: Floats = special.softmax(logs)
+    return found

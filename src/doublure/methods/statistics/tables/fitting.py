@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.borrowing import shrink_groups
 from doublure.methods.statistics.tables.leaves import Floats
@@ -133,7 +132,10 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
     by_class = tables.by_class
     if tables.pairs_within:
         by_class = [shrink_groups(*each, tables.class_rows) for each in by_class]
-    known = [_class_counts(*each, own, rows) for each in by_class]
+    known = [
+        (node.likely_counts(counts[:, own], variances[:, own], total=rows), variances[:, own])
+        for node, (counts, variances) in zip(nodes, by_class, strict=True)
+    ]
     if tables.by_target:
         totals = tables.target_rows
         known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / tables.target_precision)))
@@ -172,11 +174,6 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         pairs=pair_errors(sizes, doubles),
         alike=alike[:-1].astype(np.float32),
     )
-
-
-def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> tuple[Floats, Floats]:
-    """Return the most likely counts of a node's groups in a class, and their noise's variances."""
-    return project_to_simplex(counts[:, own], variances[:, own], total=rows), variances[:, own]
 
 
 def build_generator(job: Job, fit: TableFit) -> TreeGenerator:

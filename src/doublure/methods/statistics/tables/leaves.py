@@ -87,14 +87,13 @@ _FULL = 1.25
 """Most mass of a group, as a multiple of its share."""
 
 
-def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Ints:
+def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float) -> Ints:
     """Return the group of each leaf: groups of about equal mass, with heavy values and missing cells alone.
 
     Args:
         leaves: A column's leaves.
         most: Approximate number of groups.
         seen: Rows below which a category is rare; rare categories share one group.
-        least: Fewest rows of a group; heavy values that are alone leave less mass for the others.
     """
     count = len(leaves.starts)
     body = np.maximum(leaves.mass[:count], 0)
@@ -107,7 +106,7 @@ def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -
         groups[alone] = np.arange(len(alone))
     else:
         single = (leaves.ends == leaves.starts) & _declared_or(leaves, body >= 0.5 * max(body.sum(), _TINY) / most)
-        groups = _by_mass(body, single, max(body[~single].sum() / most, least, _TINY))
+        groups = _by_mass(body, single, max(body[~single].sum() / most, _TINY))
     groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
     return np.append(groups, groups.max() + 1 + np.arange(leaves.domain.nullable))
 

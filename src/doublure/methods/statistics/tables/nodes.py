@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
+from doublure.methods.statistics.tables.borrowing import shrink_to_even
 from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
@@ -75,7 +76,7 @@ class MissingPatterns:
 
 
 _LEAST_OWN, _LEAST_PAIRED = 2.0, 4.0
-"""Least signal-to-noise ratio of a group, by the columns' noise, for columns and for pairs."""
+"""Least signal-to-noise ratio of a group, by the columns' noise, for lists of codes alone and for pairs."""
 _RARE = 0.5
 """A category is rare if it has fewer rows than this share of the pairs' noise."""
 
@@ -236,7 +237,7 @@ class Node:
         elif not self.leaves.mass[: len(self.leaves.starts)].any():  # a narrow column, whose rows were not located
             self.own = np.arange(self.leaves.size)
         else:
-            self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
+            self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise)
 
     def take_counts(self, total: float, *, most: int, pair_noise: float) -> None:
         """Estimate the leaves' masses from the column's own counts, and choose its groups in pairs.
@@ -322,8 +323,20 @@ class Node:
 
     def believe(self, total: float) -> None:
         """Compute the most likely counts of the coarse groups, and spread them over the leaves."""
-        self.believed = project_to_simplex(self.single, self.single_variance, total=total)
+        self.believed = self.likely_counts(self.single, self.single_variance, total=total)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
+
+    def likely_counts(self, counts: Floats, variances: Floats, *, total: float) -> Floats:
+        """Return likely counts ``(m,)`` of the coarse groups, adding up to a total.
+
+        Args:
+            counts: ``(m,)`` noisy counts.
+            variances: ``(m,)`` of their noise.
+            total: All rows.
+        """
+        if self.posterior is None and self.codes is None and self.patterns is None:
+            counts = shrink_to_even(counts, variances, total=total)
+        return project_to_simplex(counts, variances, total=total)
 
     def missing_rows(self) -> float:
         """Return the likely rows without a value."""

@@ -29,6 +29,14 @@ import numpy.typing as npt
 from scipy import linalg, special
 
 from doublure.methods.statistics.binning import noise_maximum
+from doublure.methods.statistics.tables.simple_curves import (
+    FARTHER,
+    LARGEST,
+    LEAST,
+    AverageCurve,
+    CountedSpans,
+    SimpleCurves,
+)
 from doublure.schema.columns import IntegerDomain
 from doublure.support import lattices
 
@@ -43,19 +51,13 @@ _APART_AT = 4.0
 """Deviation from which a leaf is apart from the curve: farther ones cost no more, as sentinels such as 99,999 are."""
 _ROUND = 0.5
 """Rate of a lattice's pull: people round, and a factor of a hundred costs as little as evidence of two deviations."""
-_FARTHER = 2.0
-"""Rate of a rise outward: the odds are 1 to k² that farther rows add k times as much to the mean as nearer ones."""
 _NEAR, _CORNER = 0.1, 0.02
 """Sizes up to which an exponential prior is rounded off, of deviations and of second differences."""
 _RIDGE = 1e-6
 _KERNEL, _FALL = 2.0, 0.5
 """Deviation in cells of the kernel that smooths the start, and the start's fall beyond rows that it shows."""
-_APART = 4.0
-"""Deviations by which a cell exceeds its neighbours if it is left out of a column's simple curve."""
-_PEAKS, _NARROW = 40, np.array([0.0, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8])
-"""Most peaks of simple curves, and one over their widths in cells: from even over all cells to a single one."""
 _ROUNDS, _HALVINGS, _BIRTHS, _RISES = 30, 12, 3, 2
-_FARTHEST, _LARGEST, _LEAST = 3.0, 30.0, 1e-9
+_FARTHEST = 3.0
 _STILL, _FLAT, _WOLFE = 0.02, 1e-4, 1e-4
 _DAMPING, _MOST_DAMPING, _LEAST_DAMPING = 1e-4, 1e6, 1e-8
 
@@ -145,8 +147,11 @@ class ColumnPosterior:
         # Widths of cells shrink towards zero and grow again: across it the density of a value is smooth, not a cell's.
         self._scale = np.log(even) if self._two_sided else np.zeros(len(cells))
         self._side = np.where(cells < 0, -1.0, 1.0)
-        self._outward, self._base_curve = np.zeros(len(cells) - 1), np.zeros(size := len(cells))
+        self._outward, size = np.zeros(len(cells) - 1), len(cells)
+        self._average_curve = AverageCurve(density=np.zeros(size), alone=np.zeros(size, dtype=bool), others=1.0)
         self._cell_widths = widths / even
+        own_scale = self._scale if self._two_sided else None
+        self._curves = SimpleCurves(self._cell_widths, middle, tapers=self._tapers, scale=own_scale)
         self._whole = np.bincount(self._cell) == 1  # cells that are a leaf
         count = len(starts)
         self._own_counts, self._own_precision = np.zeros(count), np.zeros(count)
@@ -198,13 +203,14 @@ class ColumnPosterior:
 
     def fit(self) -> None:
         """Find the most likely rows of each leaf, given all counts so far."""
-        self._base_curve = self._average_curve()
+        self._average_curve = self._average()
         if not self._begun:
             self._begin()
         self._outward = self._directions(int(np.argmax(self._unknown[0])))
         point = self._descend(self._point(*self._unknown))
-        if self._two_sided:  # rows on the far side of zero are lost where the way to them leads through empty cells
-            simple = self._descend(self._simple(float(point.mass.sum())))
+        # Rows on the far side of zero, or in one cell, are lost where the way to them leads through empty cells.
+        if self._two_sided or self._overlooked(point).any():
+            simple = self._descend(self._simple(point))
             point = simple if simple.loss < point.loss else point
         for _ in range(_BIRTHS):
             born, number = self._with_births(point)
@@ -216,7 +222,7 @@ class ColumnPosterior:
             point = tried if tried.loss < point.loss else point
         self._unknown = point.density, point.own, point.pull
         held = self._believed(point)
-        self.mass = held * point.mass + (1 - held) * self._simple(float(point.mass.sum())).mass
+        self.mass = held * point.mass + (1 - held) * self._simple(point, self._average_curve.others).mass
         self.pulls = np.exp(held * point.pull)
 
     def _believed(self, point: _Point) -> float:
@@ -226,15 +232,40 @@ class ColumnPosterior:
         deviations and pulls that are not zero (Zou et al. 2007, Annals of Statistics 35).
         """
         turns = np.abs(self._bend(point.density)) > _CORNER
-        parameters = 2 + sum(int(own.sum()) for own in (turns, np.abs(point.own) > _NEAR, np.abs(point.pull) > _NEAR))
-        gain = self._missed(self._simple(float(point.mass.sum()))) - self._missed(point) - parameters
+        own = (np.abs(point.own) > _NEAR) & ~self._average_curve.alone[self._cell]
+        parameters = 2 + int(turns.sum()) + int(own.sum()) + int((np.abs(point.pull) > _NEAR).sum())
+        gain = self._missed(self._simple(point)) - self._missed(point) - parameters
         return float(special.expit(gain))
 
-    def _simple(self, rows: float) -> _Point:
-        """Return the mean of simple curves with so many rows."""
-        shares = np.exp(self._base_curve) * self._cell_widths
-        density = self._base_curve + math.log(max(rows, _LEAST) / float(shares.sum()))
-        return self._point(density, np.zeros(len(self.mass)), np.zeros(len(self.steps)))
+    def _simple(self, point: _Point, others: float = 1.0) -> _Point:
+        """Return the mean of simple curves with a point's rows; cells that stand out by themselves keep theirs."""
+        cell, members, held = self._cell, self._members.sum(1), self._in_cells(point.mass)
+        kept = np.where(self._average_curve.alone, held, 0.0) + self._overlooked(point)
+        kept *= min(1.0, float(held.sum() / kept.sum())) if kept.any() else 1.0
+        shares = float(
+            (np.exp(self._base + self._average_curve.density[cell]) * members)[~self._average_curve.alone[cell]].sum()
+        )
+        rest = others * max(float(held.sum() - kept.sum()), LEAST)
+        density = self._average_curve.density + math.log(rest / max(shares, LEAST))
+        rows = np.maximum(kept[cell] * self._single_leaves(kept, point), LEAST)
+        own = np.where(self._average_curve.alone[cell], np.log(rows / members) - self._base - density[cell], 0.0)
+        return self._point(density, own, np.zeros(len(self.steps)))
+
+    def _single_leaves(self, kept: Floats, point: _Point) -> Floats:
+        """Return each leaf's share ``(n,)`` of its cell's rows: a point's, or the chance that it has all of them."""
+        held = self._in_cells(point.mass)
+        rows = kept[self._cell]
+        logs = self._own_precision * rows * (self._own_counts - rows / 2)
+        logs -= np.maximum.reduceat(logs, self._first)[self._cell]
+        chance = np.exp(logs) * self._members.sum(1)
+        chance /= self._in_cells(chance)[self._cell]
+        missed = self._overlooked(point) > 0
+        return np.where(missed[self._cell], chance, point.mass / np.maximum(held, LEAST)[self._cell])
+
+    def _overlooked(self, point: _Point) -> Floats:
+        """Return rows ``(cells,)`` of cells that stand out, where a point has less than half of them."""
+        seen, held = self._cells_seen()[0], self._in_cells(point.mass)
+        return np.where(self._average_curve.alone & (held < seen / 2), seen - held, 0.0)
 
     def _missed(self, point: _Point) -> float:
         """Return the part of the loss that counts say."""
@@ -275,7 +306,7 @@ class ColumnPosterior:
             loss, pull, bands = loss + cost, pull + sign * slope, bands + curve
         if self._tapers:
             outward = self._outward
-            cost, slope, curve = _above_zero(outward * np.diff(density + self._size), _FARTHER)
+            cost, slope, curve = _above_zero(outward * np.diff(density + self._size), FARTHER)
             loss, slope, curve = loss + cost, slope * outward, curve * outward**2
             gradient[1:] += slope
             gradient[:-1] -= slope
@@ -327,65 +358,26 @@ class ColumnPosterior:
         seen[self._whole], precision[self._whole] = self._own_counts[leaf], self._own_precision[leaf]
         return seen, precision
 
-    def _average_curve(self) -> Floats:
-        """Return the logarithm of a mean of simple curves, weighted by how well each explains cells and ranges.
-
-        A curve is normal on the scale of public cells, as log-normal numbers are on a scale of decades, with a width on
-        either side of its peak: model averaging over peaks and widths, all equally likely a priori. Where evidence is
-        weak, this mean stands in for the one curve that fits noise best. A cell that stands out by itself, such as
-        zero, is left out.
-        """
-        seen, precision = self._cells_seen()
-        cells = len(seen)
-        noise = 1 / np.sqrt(np.maximum(precision, _LEAST))
-        beside = np.maximum(np.append(seen[1:], -np.inf), np.append(-np.inf, seen[:-1]))
-        alone = (seen - beside > _APART * noise) & (seen > 2 * np.maximum(beside, 0.0))
-        known = np.where(alone, 0.0, precision)
-        place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
-        after, before = place - peaks[:, None], peaks[:, None] - place
-        fall = np.maximum(after, 0)[:, None, None] * _NARROW[None, :, None, None]
-        rise = np.maximum(before, 0)[:, None, None] * _NARROW[None, None, :, None]
-        curves = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
-        if self._two_sided:
-            curves = np.vstack([curves, curves * np.exp(self._scale - self._scale.max())])
-        shapes = curves * self._cell_widths * ~alone
-        shapes /= np.maximum(shapes.sum(1, keepdims=True), _LEAST)
-        sums, counts, precisions = [shapes], [seen], [known]
-        if len(self._ranges):
-            first, last = self._cell[self._ranges[:, 0]], self._cell[np.maximum(self._ranges[:, 1] - 1, 0)] + 1
-            inside = (place >= first[:, None]) & (place < last[:, None])
-            sums.append(shapes @ inside.T)
-            counts.append(np.where(inside @ alone, 0.0, self._range_counts))
-            precisions.append(np.where(inside @ alone, 0.0, self._range_precision))
-        both, count, weight = np.hstack(sums), np.concatenate(counts), np.concatenate(precisions)
-        # The number of rows is integrated out: it is positive, else unknown.
-        precise, likely = np.maximum((both**2) @ weight, _LEAST), both @ (weight * count)
-        explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise))
-        explained -= self._far_rises(curves)
-        chances = np.exp(explained - explained.max())
-        mean = (chances / chances.sum()) @ (curves / curves.sum(1, keepdims=True))
-        curve: Floats = np.log(np.maximum(mean, math.exp(-_LARGEST)))
-        return curve
-
-    def _far_rises(self, curves: Floats) -> Floats:
-        """Return the loss ``(m,)`` of simple curves by the prior of rises outward, which holds for modes as well."""
-        if not self._tapers:
-            return np.zeros(len(curves))
-        peaks, logs = curves.argmax(1), np.log(np.maximum(curves, math.exp(-_LARGEST)))
-        outward = np.stack([self._directions(peak) for peak in range(curves.shape[1])])
-        found: Floats = _FARTHER * np.maximum(outward[peaks] * np.diff(logs + self._size), 0.0).sum(1)
-        return found
+    def _average(self) -> AverageCurve:
+        """Return the mean of simple curves, by all counts so far."""
+        first, last = self._cell[self._ranges[:, :1]], self._cell[np.maximum(self._ranges[:, 1:] - 1, 0)]
+        place = np.arange(len(self._first))
+        spans = CountedSpans(
+            inside=(place >= first) & (place <= last), counts=self._range_counts, precision=self._range_precision
+        )
+        everything = bool((np.diff(self._ranges, axis=1) == len(self._starts)).any())
+        return self._curves.average(*self._cells_seen(), spans, drawn=everything)  # all rows are known last
 
     def _begin(self) -> None:
         """Start from a smoothed curve through the cells' counts, as far out as it shows rows."""
         seen, precision = self._cells_seen()
         known, place = precision > 0, np.arange(len(seen))
         near = np.exp(-0.5 * ((place[:, None] - place) / _KERNEL) ** 2) * known
-        curve = (near @ seen) / np.maximum(near.sum(1), _LEAST)
-        noise = np.sqrt(near**2 @ (1 / np.maximum(precision, _LEAST))) / np.maximum(near.sum(1), _LEAST)
+        curve = (near @ seen) / np.maximum(near.sum(1), LEAST)
+        noise = np.sqrt(near**2 @ (1 / np.maximum(precision, LEAST))) / np.maximum(near.sum(1), LEAST)
         clear = np.flatnonzero(known & (curve > noise_maximum(len(seen)) * noise))
         rows = max(float(seen.sum()), float(noise.max()))
-        density = self._base_curve + math.log(rows)
+        density = self._average_curve.density + math.log(rows)
         if len(clear):
             first, last = clear[0], clear[-1]
             level = np.log(np.maximum(curve, noise) / self._cell_widths)
@@ -396,7 +388,7 @@ class ColumnPosterior:
 
     def _with_births(self, point: _Point) -> tuple[_Point, int]:
         """Return the mode with new own deviations, where a leaf's count is far above its rows, and their number."""
-        counts, mass = self._own_counts, np.maximum(point.mass, _LEAST)
+        counts, mass = self._own_counts, np.maximum(point.mass, LEAST)
         ratio = np.log(np.maximum(counts, 1.0) / mass)
         gain = 0.5 * self._own_precision * (counts - point.mass) ** 2 - _OWN * np.minimum(ratio, _APART_AT)
         born = (counts > point.mass) & (gain > self._price / 2) & (point.own < 0.5)
@@ -437,7 +429,7 @@ class ColumnPosterior:
                 break
             (density, own, pull), slope = self._step(point, damping)
             most = max(float(np.abs(each).max()) for each in (density, own, pull))
-            length, found = min(1.0, _FARTHEST / max(most, _LEAST)), None
+            length, found = min(1.0, _FARTHEST / max(most, LEAST)), None
             for _ in range(_HALVINGS if slope < 0 else 0):
                 tried = self._point(
                     point.density + length * density, point.own + length * own, point.pull + length * pull
@@ -467,7 +459,7 @@ class ColumnPosterior:
         return np.vstack([self._in_cells(by_cell), by_lattice])
 
     def _point(self, density: Floats, own: Floats, pull: Floats) -> _Point:
-        scale = np.exp(np.clip(self._base + density[self._cell] + own, -_LARGEST, _LARGEST))
+        scale = np.exp(np.clip(self._base + density[self._cell] + own, -LARGEST, LARGEST))
         rows = scale[:, None] * (self._members * np.exp(pull))
         mass = rows.sum(1)
         apart, cells_apart = mass - self._own_counts, self._in_cells(mass) - self._cell_counts
