@@ -11,6 +11,7 @@ pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from engines import ENGINES, made_in
 from planting import plant
 from sqlglot import exp
 
@@ -73,26 +74,14 @@ def rows_of(rows):
     ]  # fmt: skip
 
 
-def made(engine, tmp_path, monkeypatch, request, rows):
-    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    said = [f"CREATE TABLE kept ({columns})"]
-    values = ", ".join("(" + ", ".join(map(worlds.literal, row)) + ")" for row in rows)
-    said.append(f"INSERT INTO kept VALUES {values}")
-    import duckdb
+def make(rows):
+    """Return what makes the table by what runs a statement."""
 
-    path = tmp_path / "r.db"
-    path.unlink(missing_ok=True)
-    with duckdb.connect(path) as connection:
-        for each in said:
-            connection.execute(each)
-    if engine == "duckdb":
-        return f"duckdb:///{path}"
-    server = request.getfixturevalue("postgres")
-    monkeypatch.setenv("PGPASSWORD", server.password)
-    with server.connect() as connection:
-        for each in ["DROP TABLE IF EXISTS kept", *said]:
-            connection.execute(each)
-    return server.url()
+    def run_by(run):
+        run(f"CREATE TABLE kept ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
+        run("INSERT INTO kept VALUES " + ", ".join(f"({', '.join(map(worlds.literal, row))})" for row in rows))
+
+    return run_by
 
 
 def broken_in_sql(url, schema):
@@ -111,7 +100,7 @@ def broken_in_sql(url, schema):
 
 
 def compare(url, tmp_path, schema):
-    own = open_data(worlds.duck_rows(tmp_path / "r.db", "kept"), "table", schema.written)
+    own = open_data(worlds.duck_rows(tmp_path / "made.db", "kept"), "table", schema.written)
     own.check(schema)
     frame = own.load(schema.model_copy(update={"constraints": ()})).frame
     wanted = [find_violations(rule, frame, schema.columns) for rule in schema.constraints]
@@ -122,10 +111,11 @@ def compare(url, tmp_path, schema):
         assert np.array_equal(ours.astype(bool), theirs), rule.word
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-def test_records_break_the_same_rules(engine, tmp_path, monkeypatch, request):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records_break_the_same_rules(engine, tmp_path, request):
     schema = db.Schema.parse(SCHEMA)
-    url = made(engine, tmp_path, monkeypatch, request, rows_of(300))
+    made_in("duckdb", make(rows_of(300)), tmp_path, request)
+    url = made_in(engine, make(rows_of(300)), tmp_path, request)
     compare(url, tmp_path, schema)
     records = DatabaseRecords(url, NamedRelation(table="kept"))
     records.check(schema)
@@ -136,7 +126,7 @@ def test_records_break_the_same_rules(engine, tmp_path, monkeypatch, request):
 
 
 def test_a_condition_that_takes_a_missing_cell_for_another_is_seen(tmp_path, monkeypatch, request):
-    url = made("duckdb", tmp_path, monkeypatch, request, rows_of(300))
+    url = made_in("duckdb", make(rows_of(300)), tmp_path, request)
     plant(monkeypatch, rule_sql, "is_among", ("(sql.is_null(cell.number), gone)", "(sql.is_null(cell.number), there)"))
     with pytest.raises(AssertionError):
         compare(url, tmp_path, db.Schema.parse(SCHEMA))

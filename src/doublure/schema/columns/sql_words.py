@@ -394,6 +394,10 @@ class SqlWords:
         """Return a public hash of a text."""
         return call("MD5", said)
 
+    def marked(self, said: Expr) -> Expr:
+        """Return a whole number below 2^32 that is as good as random and follows from a text."""
+        return cast(joined(text("0x"), self.piece(self.hashed(said), 1, 8)), "bigint")
+
 
 class PostgresWords(SqlWords):
     """As PostgreSQL spells them."""
@@ -444,6 +448,13 @@ class PostgresWords(SqlWords):
         # The last moments that there are have no clock in other zones: the statement would end.
         far = either(seconds.copy() > real(_LAST_MOMENT), seconds.copy() < real(_FIRST_MOMENT))
         return case((far, seconds), otherwise=super().local(seconds, zone))
+
+    @override
+    def marked(self, said: Expr) -> Expr:
+        from sqlglot import exp
+
+        digits = joined(text("x"), self.piece(self.hashed(said), 1, 8))
+        return cast(exp.Cast(this=digits, to=exp.DataType.build("BIT(32)", dialect="postgres")), "bigint")
 
     @override
     def span(self, value: Expr) -> Expr:
