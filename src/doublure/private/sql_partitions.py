@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,7 @@ _BUCKETS, _MOST_BUCKETS = 2**14, 2**18
 """Buckets that a part's codes fall in, and more where many cuts are close together: a table of some megabytes."""
 _CUTS, _MOST_CUTS = 2, 16
 """Cuts within a bucket, which are compared one by one: as many are wanted at most, and are taken at most."""
+_CELLS = "doublure_axis_cells"
 _BELOW = -(2**62)
 """A whole number below every code."""
 _NOT_COUNTED = "asks for more than counts, which is all that a database answers"
@@ -223,31 +225,26 @@ class SqlPartitions(Partitions[Any]):
         found = exp.select(*(said[key].cell.as_(name) for key, name in named.items()), copy=False)
         found = found.from_(self._table.name, copy=False)
         if self._table.least is not None:
-            place, least = self._table.least
-            found = found.where(exp.column(f"c{place}", table=self._table.name) >= sql.real(least), copy=False)
+            part, least = self._table.least
+            found = found.where(exp.column(f"c{part}", table=self._table.name) >= sql.real(least), copy=False)
         for key in axes:
             if (joined := said[key].joined) is not None:
                 join = exp.Join(this=exp.to_table(joined[0]), on=joined[1].copy(), method=said[key].method)
                 found.append("joins", join)
         if self._database.words.dialect == "postgres":  # a cell is computed once, for all tables
             found = found.offset(0, copy=False)
-        names, keys = [f"k{number}" for number in range(len(tables))], []
-        for table in tables:
-            place: Expr = sql.cast(sql.whole(0), "bigint")
-            for axis in table:
-                place = place * sql.whole(axis.size) + exp.column(named[id(axis)])
-            keys.append(place)
-        placed = exp.select(*(key.as_(name) for key, name in zip(keys, names, strict=True)), copy=False)
-        placed = placed.from_(sql.nested(found, "found"), copy=False)
-        columns = [exp.column(name) for name in names]
-        sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column.copy()]) for column in columns])
-        grouped = sql.select(*columns, exp.Count(this=exp.Star()).as_("n"), of=sql.nested(placed, "placed"))
-        grouped.set("group", exp.Group(grouping_sets=[sets]))
-        which = sql.case(*((sql.no(sql.is_null(column)), sql.whole(at)) for at, column in enumerate(columns)))
-        where = sql.call("COALESCE", *columns, sql.whole(0))
-        rows = self._database.rows(
-            sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
-        )
+        places = [
+            reduce(lambda place, axis: place * sql.whole(axis.size) + exp.column(named[id(axis)]), table, _zero())
+            for table in tables
+        ]
+        if self._database.words.one_by_one and len(tables) > 1:
+            sizes = {named[id(axis)]: axis.size for table in tables for axis in table}
+            kept = (sql.cast(exp.column(name), _narrowest(size)).as_(name) for name, size in sizes.items())
+            self._database.store(_CELLS, sql.select(*kept, of=sql.nested(found, "found")))
+            rows = self._database.rows(_one_by_one(tables, named, places))
+            self._database.run(f"DROP TABLE {_CELLS}")
+        else:
+            rows = self._database.rows(_by_sets(places, found))
         counts = [np.zeros(_count_cells(table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
             counts[at][cell] += count
@@ -335,6 +332,56 @@ class _SaidAxis:
     cell: Expr
     joined: tuple[str, Expr] | None = None
     method: str | None = None
+
+
+def _by_sets(places: Sequence[Expr], cells: Any) -> Any:
+    """Return the statement that counts all tables in one pass over the cells of records.
+
+    Args:
+        places: Of each table the place of a record in it.
+        cells: The statement that gives a record's cell on each axis.
+    """
+    from sqlglot import exp
+
+    names = [f"k{number}" for number in range(len(places))]
+    placed = exp.select(*(place.as_(name) for place, name in zip(places, names, strict=True)), copy=False)
+    placed = placed.from_(sql.nested(cells, "found"), copy=False)
+    columns = [exp.column(name) for name in names]
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column.copy()]) for column in columns])
+    grouped = sql.select(*columns, exp.Count(this=exp.Star()).as_("n"), of=sql.nested(placed, "placed"))
+    grouped.set("group", exp.Group(grouping_sets=[sets]))
+    which = sql.case(*((sql.no(sql.is_null(column)), sql.whole(at)) for at, column in enumerate(columns)))
+    where = sql.call("COALESCE", *columns, sql.whole(0))
+    return sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
+
+
+def _one_by_one(tables: Sequence[Table], named: Mapping[int, str], places: Sequence[Expr]) -> Any:
+    """Return the statement that counts each table by itself, of cells that are kept.
+
+    Args:
+        tables: The tables.
+        named: Axis, by its identity -> the column of its cells.
+        places: Of each table the place of a record in it.
+    """
+    from sqlglot import exp
+
+    counts = []
+    for at, (table, place) in enumerate(zip(tables, places, strict=True)):
+        columns = [*dict.fromkeys(named[id(axis)] for axis in table)]
+        grouped = sql.select(*map(exp.column, columns), exp.Count(this=exp.Star()).as_("n"), of=_CELLS)
+        grouped = grouped.group_by(*map(exp.column, columns), copy=False)
+        counts.append(
+            sql.select(sql.whole(at).as_("t"), place.as_("k"), exp.column("n"), of=sql.nested(grouped, "own"))
+        )
+    return reduce(lambda one, other: exp.union(one, other, distinct=False, copy=False), counts)
+
+
+def _zero() -> Expr:
+    return sql.cast(sql.whole(0), "bigint")
+
+
+def _narrowest(size: int) -> str:
+    return "smallint" if size <= np.iinfo(np.int16).max else "int"
 
 
 def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
@@ -485,8 +532,7 @@ class SqlFactPartitions(Partitions[Any]):
         from sqlglot import exp
 
         own = self._columns[query.name]
-        by_label = own.label is not None
-        key = own.label if by_label else own.number
+        key, by_label = (own.number, False) if own.label is None else (own.label, True)
         rows = self._database.rows(
             sql.select(key, exp.Count(this=exp.Star()).as_("n"), of=own.table)
             .where(sql.no(sql.is_null(key)), copy=False)

@@ -17,7 +17,13 @@ from doublure.data.databases.address import is_database
 from doublure.data.databases.connection import connect
 from doublure.data.databases.linking import LinkedRows, keys_read, link_tables, link_visits, unit_key
 from doublure.data.databases.reading import CellsInSql, misfits, read_cells, send_lookups
-from doublure.data.databases.relation import NamedRelation, SourceRelation, choose_relation, refuse_elsewhere
+from doublure.data.databases.relation import (
+    NamedRelation,
+    SourceRelation,
+    choose_relation,
+    refuse_elsewhere,
+    refuse_named,
+)
 from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.relational.opening import named_by
 from doublure.encode.related_in_sql import UnitsInSql
@@ -37,8 +43,6 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.visits import PEOPLE, VisitsSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from doublure.data.databases.connection import DatabaseSession
     from doublure.encode.encoder import Encoder
     from doublure.planning import Plan
@@ -140,16 +144,14 @@ class RelatedRecords(UnitRecords):
     @classmethod
     @override
     def of(cls, url: str, table: str | None, query: str | None, *, at_least: int) -> DatabaseRecords:
-        for field, given in (("table", table), ("query", query)):
-            if given is not None:
-                remedy = "leave it out: each table of the schema is read by its own name, or a view of that name"
-                raise SettingError("is for one table", field=field, remedy=remedy)
+        refuse_named(table, query)
         return cls(url, NamedRelation(table="*"), at_least=at_least)
 
     @property
     @override
     def public(self) -> Mapping[str, Any]:
-        return {"database": {"engine": self._address.engine}}
+        names = [] if self._schema is None else sorted(RelationalSchema.of(self._schema).tables)
+        return {"database": {"engine": self._address.engine, "tables": names}}
 
     @override
     def _found(self, database: DatabaseSession, schema: Schema, words: SqlWords) -> Cells:
@@ -159,7 +161,7 @@ class RelatedRecords(UnitRecords):
             described = related.table(name)
             with named_by(name, related):
                 source = NamedRelation(table=name).source(database)
-                found[name] = _cells_of(database, described, source, words, keys_read(related, name)), described
+                found[name] = _read_table(database, described, source, words, keys_read(related, name)), described
         return found
 
     @override
@@ -192,7 +194,7 @@ class VisitRecords(UnitRecords):
             said = "is about columns of per_unit, whose cells may come from several rows, and changes no record there"
             remedy = "make a view that keeps it, or fit an export"
             raise SchemaError(said, field=f"constraints.{changed[0].word}", remedy=remedy)
-        cells = _cells_of(database, visits.flat, self._relation.source(database), words, unit_key(visits))
+        cells = _read_table(database, visits.flat, self._relation.source(database), words, unit_key(visits))
         return {PEOPLE: (cells, visits.flat)}
 
     @override
@@ -208,7 +210,7 @@ class VisitRecords(UnitRecords):
         return name
 
 
-def _cells_of(
+def _read_table(
     database: DatabaseSession, schema: Schema, source: Any, words: SqlWords, keys: Mapping[str, str]
 ) -> CellsInSql:
     """Return the cells of a table whose header fits its schema.
@@ -222,7 +224,7 @@ def _cells_of(
     return read_cells(schema, dict(header), source, words, keys)
 
 
-_COUNTED: ByKind[Callable[..., DatabaseRecords]] = ByKind(
+_COUNTED: ByKind[type[DatabaseRecords]] = ByKind(
     "counting in a database", table=DatabaseRecords, relational=RelatedRecords, visits=VisitRecords
 )
 

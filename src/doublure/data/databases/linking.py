@@ -1,4 +1,4 @@
-"""What belongs to which unit, said in SQL as :mod:`doublure.data.relational` says it of files.
+"""Rows and the units that they belong to, in SQL as :mod:`doublure.data.relational` has them of files.
 
 Where a file's order decides, a public hash of a row's own cells and keys does here:
 

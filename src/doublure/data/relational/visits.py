@@ -94,7 +94,7 @@ def split(frame: pd.DataFrame, ids: pd.Series[Any], schema: VisitsSchema) -> Vis
     owner, rows = codes[kept].astype(np.int64), frame.iloc[kept].reset_index(drop=True)
     per_unit = [name for name in frame if schema.table_of(str(name)) == PEOPLE]
     people = pd.DataFrame(
-        {name: _first_cells(rows[name], schema.columns[name], owner, len(names)) for name in per_unit}
+        {name: _first_cells(rows[name], schema.columns[str(name)], owner, len(names)) for name in per_unit}
     )
     people = checked(people, related.table(PEOPLE).model_copy(update={"misfit": "coerce"}))
     frames = {PEOPLE: people, RECORDS: rows.drop(columns=per_unit)}
