@@ -17,7 +17,7 @@ import doublure as db
 from doublure.data.databases.address import read_address
 from doublure.data.databases.connection import connect
 from doublure.data.databases.relation import choose_relation, read_query
-from doublure.errors import DataError, DoublureError, SchemaError, SettingError
+from doublure.errors import DataError, DoublureError, SettingError
 from doublure.run.database_records import DatabaseRecords
 from doublure.run.database_units import place_in_database
 from doublure.support.postgres import with_tls
@@ -222,13 +222,6 @@ def test_a_column_that_is_stored_otherwise_is_refused_before_the_charge(column, 
     error = refusal(lambda: checked(tmp_path / "f.db", schema), DataError)
     assert said in error.message
     assert error.field == column.partition(":")[0]
-
-
-def test_a_rule_that_changes_records_is_refused_by_name(tmp_path):
-    worlds.duck_file(tmp_path / "f.db", worlds.records(5))
-    text = f"{SMALL}constraints: [{{implies: {{when: {{job: cook}}, then: {{age: [18, 60]}}}}}}]\nmisfit: coerce\n"
-    schema = db.Schema.parse(text)
-    assert refusal(lambda: checked(tmp_path / "f.db", schema), SchemaError).field == "constraints.implies"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

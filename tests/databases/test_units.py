@@ -23,7 +23,7 @@ from doublure.data.databases import linking, reading
 from doublure.data.databases.connection import DuckDatabase
 from doublure.data.relational import open_related, opening, visits
 from doublure.encode import related_in_sql, relational
-from doublure.errors import DataError, SchemaError, SettingError
+from doublure.errors import DataError, SettingError
 from doublure.private.partitions import SinglePartition
 from doublure.private.queries.facts import make_fact_query
 from doublure.private.sql_partitions import CodeTable, SqlPartitions
@@ -207,9 +207,13 @@ def test_related_tables(engine, tmp_path, monkeypatch, request):
     assert set(syn.sample(20, seed=1)) == set(tables)
 
 
+IMPLIED = "constraints: [{implies: {when: {sex: f}, then: {born: [1950, 2010]}}}]\n"
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-def test_visits(engine, tmp_path, monkeypatch, request):
-    tables, schema = stays(60), db.Schema.parse(STAYS)
+@pytest.mark.parametrize("rules", ["", IMPLIED])
+def test_visits(engine, rules, tmp_path, monkeypatch, request):
+    tables, schema = stays(60), db.Schema.parse(STAYS + rules)
     url = made_in(engine, lambda run: create(run, tables), tmp_path, request)
     shadow = Shadow(monkeypatch, in_order(tables["stays"], schema.columns, ["nr"]), schema)
     syn = fit(url, schema, tmp_path, table="stays")
@@ -421,11 +425,3 @@ def test_a_cell_of_a_table_that_does_not_fit_is_named_by_it(tmp_path, request):
         fit(url, db.Schema.parse(KEYED), tmp_path)
     assert caught.value.field == "lines.item"
     assert "astronaut" not in str(caught.value)
-
-
-def test_a_rule_of_a_unit_s_own_cells_is_refused_by_name(tmp_path, request):
-    text = STAYS + "constraints: [{implies: {when: {sex: f}, then: {born: [1930, 2010]}}}]\n"
-    url = made_in("duckdb", lambda run: create(run, stays(20)), tmp_path, request)
-    with pytest.raises(SchemaError) as caught:
-        fit(url, db.Schema.parse(text.replace("misfit: coerce", "misfit: refuse")), tmp_path, table="stays")
-    assert caught.value.field == "constraints.implies"

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from doublure.data.databases.address import is_database
 from doublure.data.databases.connection import connect
-from doublure.data.databases.linking import LinkedRows, keys_read, link_tables, link_visits, unit_key
+from doublure.data.databases.linking import LinkedRows, fixed_people, keys_read, link_tables, link_visits, unit_key
 from doublure.data.databases.reading import CellsInSql, misfits, read_cells, send_lookups
 from doublure.data.databases.relation import (
     NamedRelation,
@@ -28,7 +28,7 @@ from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.relational.opening import named_by
 from doublure.encode.related_in_sql import UnitsInSql
 from doublure.encode.relational import RelationalEncoder
-from doublure.errors import SchemaError, SettingError, printable
+from doublure.errors import SettingError, printable
 from doublure.private.sql_partitions import CodeTable, FactColumn, SqlFactPartitions
 from doublure.run.database_records import (
     CODES,
@@ -189,12 +189,8 @@ class VisitRecords(UnitRecords):
     @override
     def _found(self, database: DatabaseSession, schema: Schema, words: SqlWords) -> Cells:
         visits = VisitsSchema.of(schema)
-        changed = [rule for rule in visits.related.table(PEOPLE).constraints if not rule.encoded]
-        if any(not rule.deriving or len(changed) > 1 for rule in changed):
-            said = "is about columns of per_unit, whose cells may come from several rows, and changes no record there"
-            remedy = "make a view that keeps it, or fit an export"
-            raise SchemaError(said, field=f"constraints.{changed[0].word}", remedy=remedy)
         cells = _read_table(database, visits.flat, self._relation.source(database), words, unit_key(visits))
+        fixed_people(visits, cells)  # or a rule is refused by name
         return {PEOPLE: (cells, visits.flat)}
 
     @override

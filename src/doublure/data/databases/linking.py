@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from doublure.data.databases.reading import UNIT, CellsInSql, content_order, ranked
+from doublure.data.databases.reading import UNIT, CellsInSql, content_order, ranked, with_fixes
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import Expr
 from doublure.schema.visits import PEOPLE, RECORDS
@@ -117,11 +117,28 @@ def link_visits(database: DatabaseSession, schema: VisitsSchema, cells: CellsInS
         for table in (PEOPLE, RECORDS)
     }
     (near,) = _numbered(_NEAR, [UNIT])
-    _store_units(database, parts[PEOPLE], [near], _first_cells(parts[PEOPLE], near), "doublure_rows_0")
+    people = fixed_people(schema, replace(parts[PEOPLE], statement=_first_cells(parts[PEOPLE], near)), near)
+    _store_units(database, parts[PEOPLE], [near], people.statement, "doublure_rows_0")
     units, visits = (sql.select("*", of=name) for name in ("doublure_rows_0", "doublure_visits"))
     kept = _hung(replace(parts[RECORDS], statement=visits), [TURN], [UNIT], units)
     database.store("doublure_rows_1", _chosen([*parts[RECORDS].names, OWNER, HANGS, TURN], kept))
     return {name: LinkedRows(table=f"doublure_rows_{at}", cells=each) for at, (name, each) in enumerate(parts.items())}
+
+
+def fixed_people(schema: VisitsSchema, cells: CellsInSql, *more: str) -> CellsInSql:
+    """Return units' own cells, of which those that break a rule are changed: they may come from several rows.
+
+    Args:
+        schema: Of visits.
+        cells: Of the units, or of a table that has their columns.
+        more: Further columns that are kept.
+
+    Raises:
+        SchemaError: A rule that changes units is not said in SQL.
+    """
+    table = schema.related.table(PEOPLE)
+    rules = [rule for rule in table.constraints if not rule.encoded]
+    return with_fixes(cells, table, rules, [*cells.names, *more])
 
 
 def _store_units(database: DatabaseSession, cells: CellsInSql, near: Sequence[str], rows: Any, kept: str) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from doublure.data.databases.rule_fixes import RuleFixes
 from doublure.errors import DataError, SchemaError
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import (
@@ -143,13 +144,8 @@ def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> Cell
     from sqlglot import exp
 
     own = tuple(rule for rule in schema.constraints if not rule.encoded)
-    if schema.misfit != "refuse":  # a column that follows from others is no part of a record, whatever it holds
-        changed = [rule for rule in own if not rule.deriving or len(own) > 1]
-        if changed:
-            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
-            field = f"constraints.{changed[0].word}"
-            raise SchemaError("is checked in a database, and changes no record there", field=field, remedy=remedy)
-        return cells
+    if schema.misfit != "refuse":
+        return with_fixes(cells, schema, own, names)
     if not own:
         return cells
     looked = dict.fromkeys(name for rule in own for name in rule.names)
@@ -170,6 +166,27 @@ def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> Cell
     flags = [each.as_(f"b{place}") for place, each in enumerate(broken)]
     nested = sql.nested(_apart(inner, cells.words), "snapped_cells")
     return replace(cells, statement=sql.select(*map(exp.column, names), *flags, of=nested), rules=own)
+
+
+def with_fixes(cells: CellsInSql, schema: Schema, rules: Sequence[Rule], names: Sequence[str]) -> CellsInSql:
+    """Return cells of which records that break a rule are changed, each by itself.
+
+    Raises:
+        SchemaError: A rule that changes records is not said in SQL.
+    """
+    if not rules or (len(rules) == 1 and rules[0].deriving):
+        return cells  # a column that follows from others is no part of a record, whatever it holds
+    deriving = next((rule for rule in rules if rule.derives), None)
+    try:
+        if deriving is not None:
+            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+            raise NotInSql(f"derives a column beside other rules, which change records; {remedy}")
+        fixes = RuleFixes(rules, schema.columns, cells.places, cells.stated, cells.words)
+        return replace(cells, statement=fixes.statement(cells.statement, names))
+    except NotInSql as refused:
+        message, _, remedy = str(refused).partition("; ")
+        words = [rules[0].word] if deriving is None else [deriving.word]
+        raise SchemaError(message, field=f"constraints.{words[0]}", remedy=remedy) from None
 
 
 def bounded(cells: CellsInSql, most: int) -> Any:

@@ -86,6 +86,11 @@ class RuleCell(NamedTuple):
     number: Expr
     state: Expr | None = None
 
+    @property
+    def held_state(self) -> Expr:
+        """The kind of missing cells that it is one of; the first, where there are not several."""
+        return whole(0) if self.state is None else self.state.copy()
+
 
 class SqlLookup(NamedTuple):
     """Public values that a statement joins, for more of them than an expression holds.
