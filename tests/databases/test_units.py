@@ -159,7 +159,7 @@ def in_order(frame: pd.DataFrame, columns, keys) -> pd.DataFrame:
 
 
 def fit(url, schema, folder, **more):
-    plan = db.plan(schema, epsilon=20.0, delta=1e-6, accountant="rdp", fit_steps=3, starts=1, components=2)
+    plan = db.plan(schema, epsilon=20.0, delta=1e-6, accountant="rdp", fit_steps=1, starts=1, components=2, groups=2)
     ledger = db.Ledger.create(folder / "ledger", dataset="shops", epsilon=20.0, delta=1e-4)
     return db.fit(url, plan, ledger=ledger, out=folder / "run", seed=1, progress=False, **more)
 
@@ -256,7 +256,7 @@ KEYED = """
 doublure: 1
 kind: relational
 unit: {name: customer}
-units: 18
+units: 9
 tables:
   customers:
     key: nr
@@ -283,6 +283,9 @@ tables:
 """
 
 
+UNITS = 9
+
+
 def keyed(customers, seed=1):
     """Return orders of which keys repeat, within a customer and between customers, and lines that name them."""
     draw, orders, lines = (
@@ -293,7 +296,7 @@ def keyed(customers, seed=1):
     names = [f"c{n}" for n in range(customers)]
     for nr in names:
         for _ in range(draw.integers(0, 6)):
-            order = f"o{draw.integers(0, 30)}"
+            order = f"o{draw.integers(0, 15)}"
             orders.append((order, nr, int(draw.integers(0, 1000))))
             lines += [(order, draw.choice(["p", "q", None])) for _ in range(draw.integers(0, 4))]
     return {
@@ -326,12 +329,12 @@ def shown(engine, tables, folder, request):
 
 
 def a_unit_is_the_same_whoever_else_there_is(engine, folder, request):
-    tables = keyed(18)
+    tables = keyed(UNITS)
     whole = shown(engine, tables, folder, request)
-    assert whole.total() == 18
+    assert whole.total() == UNITS
     for nr in tables["customers"]["nr"]:
         less = shown(engine, without(tables, nr), folder, request)
-        assert less.total() == 17
+        assert less.total() == UNITS - 1
         assert less < whole
 
 
@@ -375,7 +378,7 @@ def noted(monkeypatch, ledger):
 
 
 def a_noted_fit(tmp_path, monkeypatch, request):
-    url = made_in("duckdb", lambda run: create(run, keyed(18)), tmp_path, request)
+    url = made_in("duckdb", lambda run: create(run, keyed(UNITS)), tmp_path, request)
     plan = db.plan(db.Schema.parse(KEYED), epsilon=1.0, delta=1e-6, accountant="rdp", fit_steps=3, starts=1)
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="shops", epsilon=1.0, delta=1e-4)
     said = noted(monkeypatch, ledger)
@@ -410,7 +413,7 @@ def test_units_with_several_records_are_not_seen_in_parts():
 
 @pytest.mark.parametrize(("field", "given"), [("table", {"table": "orders"}), ("query", {"query": "SELECT 1"})])
 def test_related_tables_are_read_by_their_own_names(field, given, tmp_path, request):
-    url = made_in("duckdb", lambda run: create(run, keyed(18)), tmp_path, request)
+    url = made_in("duckdb", lambda run: create(run, keyed(UNITS)), tmp_path, request)
     with pytest.raises(SettingError) as caught:
         fit(url, db.Schema.parse(KEYED), tmp_path, **given)
     assert caught.value.field == field
@@ -418,7 +421,7 @@ def test_related_tables_are_read_by_their_own_names(field, given, tmp_path, requ
 
 def test_a_cell_of_a_table_that_does_not_fit_is_named_by_it(tmp_path, request):
     """Rule 16: the column is named by its table, and no cell is."""
-    tables = keyed(18)
+    tables = keyed(UNITS)
     tables["lines"].loc[3, "item"] = "astronaut"
     url = made_in("duckdb", lambda run: create(run, tables), tmp_path, request)
     with pytest.raises(DataError) as caught:

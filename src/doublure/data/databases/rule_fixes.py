@@ -1,4 +1,4 @@
-"""Records that break a rule, in SQL: each becomes one that keeps all, turn by turn, from its own cells alone.
+"""Records that break a rule, in SQL: each becomes one that keeps all, from its own cells alone.
 
 The turns are those of :meth:`doublure.schema.rules.rule_set.RuleSet.fix` without a source of randomness: a record that
 breaks a rule after the last one takes the public row that showed that the rules can be kept.

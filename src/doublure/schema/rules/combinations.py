@@ -116,7 +116,8 @@ class ListedTuples(NumericRule):
         best = sql.call("GREATEST", *agree)
 
         def taken(place: int) -> Expr:
-            values = (sql.nothing() if row[place] is None else sql.real(row[place]) for row in listed)
+            cells = [row[place] for row in listed]
+            values = (sql.nothing() if cell is None else sql.real(cell) for cell in cells)
             return sql.case(*((own.copy().eq(best.copy()), value) for own, value in zip(agree, values, strict=True)))
 
         return {name: sql.RuleCell(taken(place), sql.whole(0)) for place, name in enumerate(self.names)}
