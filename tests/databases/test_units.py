@@ -368,7 +368,8 @@ def noted(monkeypatch, ledger):
     run = DuckDatabase._run
 
     def note(database, text):
-        charged = bool(db.Ledger.open(ledger.path).entries[1:])
+        reads = re.search("orders|lines|customers", text) is not None
+        charged = reads and bool(db.Ledger.open(ledger.path).entries[1:])
         rows = run(database, text)
         said.append((text, [cell for row in rows for cell in row], charged))
         return rows
@@ -379,7 +380,8 @@ def noted(monkeypatch, ledger):
 
 def a_noted_fit(tmp_path, monkeypatch, request):
     url = made_in("duckdb", lambda run: create(run, keyed(UNITS)), tmp_path, request)
-    plan = db.plan(db.Schema.parse(KEYED), epsilon=1.0, delta=1e-6, accountant="rdp", fit_steps=3, starts=1)
+    few = {"fit_steps": 1, "starts": 1, "components": 2, "groups": 2}
+    plan = db.plan(db.Schema.parse(KEYED), epsilon=1.0, delta=1e-6, accountant="rdp", **few)
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="shops", epsilon=1.0, delta=1e-4)
     said = noted(monkeypatch, ledger)
     db.fit(url, plan, ledger=ledger, seed=1, progress=False)
