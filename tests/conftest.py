@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import named_noise
 import numpy as np
 import pandas as pd
 import postgres as postgres_server
@@ -200,9 +201,11 @@ def pytest_collection_finish() -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call.
 
+    Let noise follow from the names of tests: none passes or fails by chance.
     Where many files run, prices are remembered from the first of them on.
     """
     os.fsync = _unwaited
+    named_noise.install()
     if hasattr(session.config, "workerinput"):
         importlib.import_module("dp_accounting.pld")
         importlib.import_module("dp_accounting.rdp")
@@ -217,6 +220,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
     quick_figures.choose(item.path)
     rehearsals.choose(item.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    with named_noise.of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    with named_noise.of(f"{fixturedef.baseid}::{fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+        return (yield)
 
 
 @pytest.fixture(scope="module")

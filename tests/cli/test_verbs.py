@@ -279,3 +279,18 @@ def test_version_and_help(doublure):
 def test_json_before_the_verb_means_the_same(doublure, tmp_path, small):
     ledger = small.book(tmp_path).path
     assert doublure("--json", "budget", "show", ledger).result == doublure("budget", "show", ledger, "--json").result
+
+
+def test_a_plan_of_what_readers_want_says_what_is_granted(doublure, tmp_path):
+    schema, wants, out = tmp_path / "s.yaml", tmp_path / "wants.yaml", tmp_path / "plan.json"
+    schema.write_text(
+        "doublure: 1\nkind: table\nunits: 9000\ncolumns:\n  age: {type: integer, bounds: [0, 9], missing: false}\n"
+    )
+    wants.write_text("- {column: age, within: 0.1}\n")
+    said = doublure("plan", schema, "--want", wants, "--delta", 1e-5, "-o", out)
+    assert said.code == 0, said.err
+    epsilon = db.Plan.load(out).epsilon
+    assert f"Least ε that grants all wants: {epsilon:g}\nWanted: age within 0.1; forecast 0.0" in said.out
+    both = doublure("plan", schema, "--want", wants, "--epsilon", 1, "--delta", 1e-5)
+    assert both.code == 2
+    assert both.line == "doublure: --want: stands beside --epsilon, which follows from it; leave one out"

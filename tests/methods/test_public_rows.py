@@ -68,12 +68,13 @@ def test_rows_that_fit_take_noise_away_and_others_cost_nothing(tmp_path):
     private, draw = people(0), np.random.default_rng(5)
 
     def mean_distance(plan: db.Plan) -> float:
-        return float(np.mean([distance(private, fitted(tmp_path, plan, private).sample(6000, seed=1)) for _ in "abc"]))
+        fits = [fitted(tmp_path, plan, private) for _ in range(8)]  # one is off by .04, the difference of means by .02
+        return float(np.mean([distance(private, one.sample(6000, seed=1)) for one in fits]))
 
     alone = mean_distance(planned())
     for name, make in {"fitting": lambda rows, _: rows, **UNFIT}.items():
         beside = mean_distance(planned(public_file(tmp_path, make(people(1), draw))))
-        assert beside < {"fitting": 0.85 * alone, "shifted": alone + 0.15}.get(name, alone + 0.06), (
+        assert beside < {"fitting": 0.85 * alone, "shifted": alone + 0.16}.get(name, alone + 0.08), (
             name,
             beside,
             alone,

@@ -9,7 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
-from doublure.errors import InputError
+from doublure.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from doublure.planning import Plan
@@ -33,28 +33,41 @@ def plan(
     provenance: Annotated[
         Path | None, typer.Option(help="YAML on public rows: what data, whose people, which licence.")
     ] = None,
+    want: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of --epsilon: YAML on the errors that readers accept; see docs/choosing-epsilon.md."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write plan.json.")] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
     """Say what a run will do and cost, without reading data."""
     from doublure.methods.choice import AUTO
+    from doublure.planning import least_epsilon
     from doublure.planning import plan as make
     from doublure.support.files import check_output
 
     if out is not None:
         check_output(out, schema, replaces="plan")
+    if want is not None and epsilon is not None:
+        raise SettingError("stands beside --epsilon, which follows from it", field="--want", remedy="leave one out")
     given = {"public": public, "provenance": provenance}
     asked = settings(set_) | {name: str(path) for name, path in given.items() if path is not None}
     with TerminalProgress() as progress:
         progress.stage("find the noise that spends no more than the budget")
-        made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **asked)
-    said = ""
+        chosen = AUTO if method is None else method
+        if want is None:
+            made, said = make(schema, method=chosen, epsilon=epsilon, delta=delta, **asked), ""
+        else:
+            granted = least_epsilon(schema, want, method=chosen, delta=delta, **asked)
+            made, said = granted.plan, f"\n{granted.explain()}"
     if out is not None and _holds(out, made):
-        said = f"\n{out} holds this plan already"
+        said += f"\n{out} holds this plan already"
     elif out is not None:
         made.save(out)
-        said = f"\nWrote {out}"
+        said += f"\nWrote {out}"
     return VerbResult(data=made.to_json(), text=made.explain() + said)
 
 

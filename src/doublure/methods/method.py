@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -89,6 +89,16 @@ class Method(ABC, Generic[S, E]):
             released: Reads the noisy tables that a fit bought; none before it.
         """
         return ()
+
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast | None:
+        """Return the forecast of the errors of counts and tables; None where noise does not decide them alone.
+
+        Args:
+            schema: The public facts.
+            settings: As the plan has decided them.
+            touches: The plan's accesses.
+        """
+        return None
 
     def knows_shares(self, schema: Schema) -> bool:
         """Whether the releases include the shares of conditions, which then need not be declared or bought.
@@ -235,6 +245,16 @@ class Method(ABC, Generic[S, E]):
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: S) -> bool:
         """Whether a run can end with a claim other than the planned one, as far as the plan can tell."""
         return stated == planned
+
+
+class ErrorForecast(Protocol):
+    """Forecast of the errors of counts and tables, from public facts alone."""
+
+    def spread(self, name: str) -> float:
+        """Return the standard deviation of the count of a listed value of a column, in rows."""
+
+    def distance(self, names: Sequence[str]) -> float:
+        """Return the expected total variation of a column, or of two columns together, between 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -266,7 +266,7 @@ def _pairs(
 
 
 def say_lost_pairs(found: ChildRelation) -> list[str]:
-    """Return the strongest relations between rows that are lost, in a sentence; nothing where none is."""
+    """Return how many relations between rows are lost, and the strongest of them; nothing where none is."""
     lost = [pair for pair in (*found.parent_child, *found.transitions) if pair.lost]
     if not lost:
         return []
@@ -278,8 +278,8 @@ def say_lost_pairs(found: ChildRelation) -> list[str]:
     more = f"; and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
     looked = sum(pair.clear for pair in (*found.parent_child, *found.transitions))
     return [
-        f"{found.child}: {len(lost)} of {looked} relations between rows lose at least half of their association: "
-        f"{'; '.join(named)}{more}."
+        f"{found.child}: {len(lost)} of {looked} relations between rows lose at least half of their association.",
+        f"Lost: {'; '.join(named)}{more}.",
     ]
 
 

@@ -76,7 +76,7 @@ def verdict(
 
 
 def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list[str]:
-    """Return the strongest relations of real rows that are lost, or that there is none to lose, in a sentence.
+    """Return how many relations of real rows are lost and the strongest of them, or that there is none to lose.
 
     Args:
         found: The relations.
@@ -93,7 +93,8 @@ def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list
     more = f"; and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
     looked = f"{len(found.pairs)} {'strongest ' if found.found > len(found.pairs) else ''}"
     return [
-        f"{len(lost)} of the {looked}related {what} lose at least half of their association: {'; '.join(named)}{more}."
+        f"{len(lost)} of the {looked}related {what} lose at least half of their association.",
+        f"Lost: {'; '.join(named)}{more}.",
     ]
 
 

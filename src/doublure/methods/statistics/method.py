@@ -17,7 +17,7 @@ from typing_extensions import override
 from doublure.access import Access
 from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
-from doublure.methods.method import Method, Released
+from doublure.methods.method import ErrorForecast, Method, Released
 from doublure.methods.statistics.images.method import ImageStatistics
 from doublure.methods.statistics.of_kind import StatisticsStrategy, overall_noise
 from doublure.methods.statistics.relational.method import RelationalStatistics
@@ -123,6 +123,12 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     @override
     def limits(self, schema: Schema, settings: StatisticsSettings) -> tuple[str, ...]:
         return self.of_kind[schema.kind].limits(schema, settings)
+
+    @override
+    def expected_errors(
+        self, schema: Schema, settings: StatisticsSettings, touches: tuple[Access, ...]
+    ) -> ErrorForecast | None:
+        return self.of_kind[schema.kind].expected_errors(schema, settings, touches)
 
     @override
     def noise_limits(

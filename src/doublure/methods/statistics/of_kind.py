@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from doublure.access import Access, events
-from doublure.methods.method import Released
+from doublure.methods.method import ErrorForecast, Released
 from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent, calibrate
 from doublure.schema import Schema
@@ -69,6 +69,11 @@ class StatisticsStrategy(ABC, Generic[S]):
         """Return further lines for the explanation of a plan."""
         del schema, settings, touches
         return ()
+
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast | None:
+        """Return the forecast of errors; see :class:`doublure.methods.method.Method`."""
+        del schema, settings, touches
+        return None
 
     def noise_limits(
         self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released

@@ -20,7 +20,7 @@ MOST_GROUPS = 128
 _ROUNDED = "the operating system's own stream, exact rounded normals"
 _OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
-    "radius", "memory", "grouped", "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
+    "radius", "memory", "grouped", "level_groups", "common_share", "own_tables", "exact_tables", "calm", "cut_noise",
 }  # fmt: skip
 LEARNED_BY_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
@@ -280,6 +280,9 @@ class SeriesStatisticsSettings(StatisticsSettings):
         memory: Expected correlation time of steps, as a share of a series' length.
         grouped: Attributes whose values form groups with moments of their own; None: those with enough units.
         level_groups: Groups by a series' mean score within each of these; None: 4 if units suffice.
+        common_share: Share of a series' squared length for the sum over all groups, beside that of its own group; None:
+            a half where there are groups. Then the common part has at most √2 times the noise of one group, however
+            many there are.
         own_tables: Whether groups have tables of their own; None: if units suffice.
         exact_tables: Whether each step's table is reproduced exactly; None: if its noise is small.
         calm: Whether calm and busy stretches are modelled; None: if their noise is small enough.
@@ -298,6 +301,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         "calm_share": CALM_SHARE, "constant_share": CONSTANT_SHARE, "single_share": SINGLE_SHARE,
         "persistence": PERSISTENCE,
     }  # fmt: skip
+    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0}
 
     model: Literal["copula", "chains"] | None = None
     bins: int = Field(default=256, ge=2, le=1000)
@@ -306,6 +310,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     memory: float = Field(default=0.25, ge=0.001, le=10)
     grouped: tuple[str, ...] | None = None
     level_groups: int | None = Field(default=None, ge=1, le=16)
+    common_share: float | None = Field(default=None, ge=0, lt=1)
     own_tables: bool | None = None
     exact_tables: bool | None = None
     calm: bool | None = None

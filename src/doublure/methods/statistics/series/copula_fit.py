@@ -30,21 +30,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.fft import dct, idct
+from scipy.ndimage import gaussian_filter1d
 from scipy.special import ndtr, ndtri
 from torch import Tensor, nn
 
-from doublure.encode.series_places import SeriesPlaces
+from doublure.encode.series_places import Cells, SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
-from doublure.methods.statistics.series.group_scores import ScoreMap
+from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
     cumulative,
     step_masses,
-    unseen_share,
-    with_tails,
 )
+from doublure.methods.statistics.series.smooth_density import smooth_shares
 from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
     CopulaGenerator,
@@ -69,6 +69,8 @@ _TRUSTED = 3.0
 """Standard deviations within which a noisy count of series is consistent with the declared number."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
 _LEAST = 1e-9
+_EVENED = 2.0
+"""Cells over which their numbers of values are evened, to tell what a grid does from what a curve does."""
 
 
 def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
@@ -204,9 +206,10 @@ class _Fit:
         tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
         for channel, size in enumerate(sizes):
             tree = trees.tree(0, channel, totals=self._series * present[channel])
-            masses = step_masses(tree)[:, :size]  # of 2^depth leaves, those after the last cell are empty
-            table = with_tails(cumulative(masses), unseen_share(tree))
-            tables[trees.of(channel), : size + 1] = torch.from_numpy(table)
+            expected = np.zeros((1, 2 ** len(tree.levels)))  # of its leaves, those after the last cell are empty
+            expected[0, :size] = _over_all_steps(tree, self._places.cells[channel])
+            masses = step_masses(tree, np.tile(expected, (shape.length, 1)))[:, :size]
+            tables[trees.of(channel), : size + 1] = torch.from_numpy(cumulative(masses))
         return tables
 
     def _leaves(self, size: int) -> npt.NDArray[np.int64]:
@@ -260,7 +263,10 @@ class _Fit:
         return series
 
     def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
-        """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups."""
+        """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups.
+
+        They are shrunk towards the common ones, moved to where a level's mean score lies.
+        """
         shape, most = self._shape, max(self._places.sizes)
         leaves, sizes = np.full((shape.parts, most), -1, dtype=np.int64), [copula_plan.OWN_LEAVES] * len(shape.sizes)
         middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
@@ -269,22 +275,25 @@ class _Fit:
             found = np.floor(middles[steps, :size] * copula_plan.OWN_LEAVES).astype(np.int64)
             leaves[steps, :size] = np.clip(found, 0, copula_plan.OWN_LEAVES - 1)
         trees = self._trees(copula_plan.OWN_TABLES, leaves, sizes, scores)
-        masses = np.diff(step_tables, axis=1)
+        ends, levels = ndtri(step_tables), level_scores(shape.levels)
         tables = torch.ones(shape.groups, shape.parts, step_tables.shape[1], dtype=torch.float64)
         for channel, size in enumerate(shape.sizes):
             part = trees.of(channel)
-            own, among = masses[part, :size], leaves[part, :size]
-            expected = np.zeros((shape.length, copula_plan.OWN_LEAVES))
-            np.add.at(expected, (np.arange(shape.length)[:, None], among), own)
-            within = own / np.take_along_axis(expected, among, 1)
+            among = leaves[part, :size]
             for group in range(shape.groups):
+                mean, spread = levels[group % shape.levels]
+                own = np.diff(ndtr((ends[part, : size + 1] - mean) / spread), axis=1) + _LEAST**2
+                expected = np.zeros((shape.length, copula_plan.OWN_LEAVES))
+                np.add.at(expected, (np.arange(shape.length)[:, None], among), own)
                 counted = trees.levels[0][group, part, 0]
                 totals = np.full(shape.length, max(1.0, counted.mean()))
                 if self._places.ends:
                     totals = np.maximum(count_reaching(counted, math.inf), 1.0)
-                tree = trees.tree(group, channel, totals=totals)
-                spread = np.take_along_axis(step_masses(tree, expected=expected), among, 1) * within
-                tables[group, part, : size + 1] = torch.from_numpy(cumulative(spread))
+                held = step_masses(trees.tree(group, channel, totals=totals), expected) / np.maximum(
+                    expected, _LEAST**3
+                )
+                own = np.take_along_axis(held, among, 1) * own
+                tables[group, part, : size + 1] = torch.from_numpy(cumulative(own))
         return tables
 
     # -- scores ----------------------------------------------------------------------------------------------------
@@ -299,8 +308,8 @@ class _Fit:
         weights = spectrum**-0.25
         weights = weights / weights[0]
         bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
-        blocks = sum(size > 0 for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped)
-        constant = math.sqrt(CONSTANT_SHARE / (1 + blocks))
+        shifts = sum(size > 0 for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped)
+        constant = math.sqrt(CONSTANT_SHARE / (1 + shifts))
         rest = math.sqrt(1 - CONSTANT_SHARE)
         waves = torch.from_numpy(weights)[:, None] * cosines(length)
 
@@ -312,24 +321,41 @@ class _Fit:
             shifts = shape.shifts(condition, len(body)).double() * constant
             return torch.cat([torch.full((len(body), 1), constant, dtype=torch.float64), shifts, found], dim=1)
 
+        common = settings.common_share or 0.0
+        of_all, of_groups = math.sqrt(common), math.sqrt(1 - common)
+
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
             group = scores.group(body, condition)
             own = vector(body, condition, group)
-            there = torch.nn.functional.one_hot(group, shape.groups).double()
+            if shape.groups == 1:
+                return own.float(), own.float()
+            there = torch.nn.functional.one_hot(group, shape.groups).double() * of_groups
+            if common:
+                there = torch.cat([torch.full((len(body), 1), of_all, dtype=torch.float64), there], dim=1)
             return torch.einsum("bg,bd->bgd", there, own).flatten(1).float(), own.float()
 
-        size = 1 + shape.shifting + shape.parts
+        size, blocks = 1 + shape.shifting + shape.parts, shape.groups + (common > 0)
         noise = self._noise(copula_plan.PRODUCTS, Sensitivity.of_length(self._most, 1))
-        query = BoundedSums(factors=factors, shape=(shape.groups * size, size), max_records=self._most, noise=noise)
-        sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(shape.groups, size, size)
-        # Back from v to its parts' own units: (groups, 1 + K' + D, 1 + K' + D), cosines still weighted.
+        query = BoundedSums(factors=factors, shape=(blocks * size, size), max_records=self._most, noise=noise)
+        sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(blocks, size, size)
+        # Back from v to its parts' own units: (blocks, 1 + K' + D, 1 + K' + D), cosines still weighted.
         scale = np.concatenate([np.full(1 + shape.shifting, 1 / constant), np.full(shape.parts, bound / rest)])
         both = np.outer(scale, scale)
         # The sum is symmetric and its noise is not: the mean of both halves has less noise.
+        sums, deviations = (sums + sums.transpose(0, 2, 1)) / 2 * both, noise / math.sqrt(2) * both
+        total, of_total = sums.sum(0), deviations * math.sqrt(len(sums))
+        if common:
+            total, of_total = sums[0], deviations
+            sums, deviations = sums[1:] / of_groups, deviations / of_groups
+            precise = np.array([of_all**2, of_groups**2 / shape.groups])
+            total = (precise[0] * total / of_all + precise[1] * sums.sum(0)) / precise.sum()
+            of_total = of_total / math.sqrt(precise.sum())
         return estimate_moments(
             ScoreProducts(
-                sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
-                deviations=noise / math.sqrt(2) * both,
+                sums=sums,
+                deviations=deviations,
+                total=total,
+                of_total=of_total,
                 weights=weights,
                 channels=channels,
                 blocks=tuple(size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped),
@@ -398,6 +424,22 @@ class _Fit:
             given = ndtr((ends - made.means[group].double().numpy()[:, None]) / spread)
             total += share * torch.from_numpy(np.where(own <= 0, 0.0, np.where(own >= 1, 1.0, given)))
         return total
+
+
+def _over_all_steps(tree: NoisyTree, cells: Cells) -> Floats:
+    """Return the shares of a channel's cells ``(cells,)`` over all steps."""
+    column, values = cells.column, np.ones(len(cells))
+    if column.unit:
+        ends = np.append(column.known_grid[0] - column.unit, cells.ends)
+        values = np.maximum(np.diff(ends) / column.unit, 1)
+    zero = np.flatnonzero(cells.single & (cells.ends == 0))
+    return smooth_shares(
+        [level.sum(0) for level in tree.levels],
+        [deviation * math.sqrt(len(tree.totals)) for deviation in tree.deviations],
+        total=float(tree.totals.sum()),
+        base=np.log(values / gaussian_filter1d(values, _EVENED, mode="nearest")),
+        zero=int(zero[0]) if zero.size else None,
+    )
 
 
 def count_reaching(counted: Floats, series: float) -> Floats:

@@ -50,10 +50,15 @@ _BYTES = 4
 _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
 """Cost of exact noise on a number, of a value's score, and of eigenvalues (times the side's cube), in operations on
 matrices."""
-_LEVELS = 4
+_LEVELS, _COMMON_SHARE = 4, 0.5
 _MOST_NOISE_OF_CHANNELS = 0.03
-_MOST_NOISE_OF_LEVELS = 0.03
-_MOST_NOISE_OF_GROUPS = 0.12
+_MOST_NOISE_OF_GROUPS = 0.03
+"""Noise of a share of series within a group, at which groups are worth it: tables of a group differ from the common
+ones by some 0.03, so that noisier ones would be noise for the most part."""
+_UNITS_A_VALUE = 10
+"""Series a level for each of a series' values, from which levels have covariances of their own: chance alone then moves
+one by some √(1/10) of itself, however little noise there is."""
+_HARDLY_AGREES = 0.12
 _MOST_NOISE_OF_EXACT = 0.012
 _MOST_NOISE_OF_CALM = 0.3
 _ROOT_WEIGHT = 0.3
@@ -95,8 +100,15 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         remedy = "list all attributes in grouped, or set level_groups=1"
         raise SettingError("hide what other attributes than grouped ones shift", field="level_groups", remedy=remedy)
     if levels is None:
-        enough = not shifting and noise * groups * len(schema.channels) <= _MOST_NOISE_OF_LEVELS
+        enough = not shifting and noise * groups * _LEVELS <= _MOST_NOISE_OF_GROUPS
+        enough = enough and schema.public_units >= _UNITS_A_VALUE * groups * _LEVELS * parts
         levels = _LEVELS if enough and groups * _LEVELS * parts**2 <= _MOST_NUMBERS else 1
+    common = settings.common_share
+    if common is None:
+        common = _COMMON_SHARE if groups * levels > 1 else 0.0
+    if common and groups * levels == 1:
+        remedy = "leave it out, or set grouped or level_groups"
+        raise SettingError("is shared by no groups: there is one", field="common_share", remedy=remedy)
     own = settings.own_tables
     if own is None:
         own = groups * levels > 1 and noise * groups * levels <= _MOST_NOISE_OF_GROUPS
@@ -111,6 +123,7 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         update={
             "grouped": tuple(name for name in schema.attributes if name in grouped),
             "level_groups": levels,
+            "common_share": common,
             "own_tables": own,
             "exact_tables": exact,
             "calm": calm,
@@ -203,7 +216,7 @@ def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[
         return ()
     what = "channels and steps" if len(schema.channels) > 1 else "steps"
     values = len(schema.channels) * schema.length
-    if noise > _MOST_NOISE_OF_GROUPS:
+    if noise > _HARDLY_AGREES:
         said = f"expect little more than averages, and {what} that hardly agree"
     else:
         said = f"expect {what} that agree less than real ones do"

@@ -40,6 +40,8 @@ class ScoreProducts:
     Attributes:
         sums: ``(groups, 1 + K + D, 1 + K + D)``, symmetric; cosines frequency by frequency, weighted.
         deviations: Standard deviation of the noise of each entry off the diagonal.
+        total: ``(1 + K + D, 1 + K + D)`` of all groups together, as well as it is known.
+        of_total: Its deviations.
         weights: ``(length,)`` weight of each frequency's cosines.
         channels: C, with D = length C.
         blocks: Number of values of each attribute that shifts the scores; K together.
@@ -48,6 +50,8 @@ class ScoreProducts:
 
     sums: Floats
     deviations: Floats
+    total: Floats
+    of_total: Floats
     weights: Floats
     channels: int
     blocks: tuple[int, ...]
@@ -93,10 +97,10 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     counts = np.maximum(moments.sums[:, 0, 0], _FEWEST) if groups > 1 else np.array([moments.series])
     counts = counts * moments.series / counts.sum()
     # Means: common to all groups, shrunk by octave; then effects of attributes; then each group's difference, shrunk.
-    total, series = moments.sums.sum(0), moments.series
+    total, series = moments.total, moments.series
     of_mean, of_entry = moments.deviations[0, first], moments.deviations[first, first]
-    together = _by_octave(total[0, first:] / series, (of_mean * groups**0.5 / series) ** 2, octave)
-    effects, effect_shares = _effects(moments, total, together, octave)
+    together = _by_octave(total[0, first:] / series, (moments.of_total[0, first] / series) ** 2, octave)
+    effects, effect_shares = _effects(moments, together, octave)
     shares = counts / series
     means = np.tile(together, (groups, 1))
     if groups > 1:
@@ -106,7 +110,7 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     # Covariance within groups: second moments less those of means and effects, denoised and scaled.
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
     within -= np.einsum("k,ki,kj->ij", effect_shares, effects, effects)
-    deviation = of_entry * groups**0.5 / series
+    deviation = moments.of_total[first, first] / series
     common = shrink_covariance(within, deviation, channels=channels, weights=moments.weights)
     scaled = _scale(common, means, effects, shares, effect_shares, weights, channels)
     common = common * np.outer(scaled, scaled)
@@ -130,7 +134,7 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     )
 
 
-def _effects(moments: ScoreProducts, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
+def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
     """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
     The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size.
@@ -138,15 +142,16 @@ def _effects(moments: ScoreProducts, total: Floats, together: Floats, octave: In
     kept, first = moments.shifts, 1 + moments.shifts
     if not kept:
         return np.zeros((0, len(together))), np.zeros(0)
+    total, of_total = moments.total, moments.of_total
     products = total[1:first, 1:first]
-    noise = moments.deviations[1, 1] * len(moments.sums) ** 0.5
+    noise = of_total[1, 1]
     shares = _shares(np.diag(products) / moments.series, moments.blocks)
     ridge = noise * np.sqrt(kept) * np.eye(kept)
     crossed = total[1:first, first:] - np.outer(shares * moments.series, together)
     values, vectors = np.linalg.eigh(products + ridge)
     solved = (vectors / np.maximum(values, noise)) @ vectors.T
     found = solved @ crossed
-    spread = (solved**2).sum(1) * (moments.deviations[1, first] ** 2) * len(moments.sums)
+    spread = (solved**2).sum(1) * of_total[1, first] ** 2
     return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]), shares
 
 
@@ -207,14 +212,7 @@ def shrink_covariance(noisy: Floats, deviation: float, *, channels: int, weights
     for frequency in range(size):
         own = slice(frequency * channels, (frequency + 1) * channels)
         found[own, own] = shared[frequency]
-    apart, seen = noisy - found, np.zeros_like(noisy)
-    for block in sorted({min(block, size) for block in (*_BLOCKS, size)}):
-        own = slice(0, block * channels)
-        values, vectors = np.linalg.eigh((apart - seen)[own, own])
-        edge = 2 * deviation * np.sqrt(block * channels)  # the semicircle's edge: eigenvalues within it may be noise
-        beyond = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
-        seen[own, own] += (vectors * beyond) @ vectors.T
-    found = found + seen
+    found = found + _beyond_noise(noisy - found, deviation, channels)
     return found if channels == 1 else _with_correlations(found, correlations, weights, channels)
 
 
@@ -305,6 +303,18 @@ def make_positive(matrix: Floats) -> Floats:
 def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:
     """Return numbers ``(D,)`` with each octave shrunk by itself."""
     return np.concatenate([shrink(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
+
+
+def _beyond_noise(apart: Floats, deviation: float, channels: int) -> Floats:
+    """Return the part of a symmetric matrix whose eigenvalues noise does not reach, in nested blocks of frequencies."""
+    seen, size = np.zeros_like(apart), len(apart) // channels
+    for block in sorted({min(block, size) for block in (*_BLOCKS, size)}):
+        own = slice(0, block * channels)
+        values, vectors = np.linalg.eigh((apart - seen)[own, own])
+        edge = 2 * deviation * np.sqrt(block * channels)  # the semicircle's edge: eigenvalues within it may be noise
+        beyond = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
+        seen[own, own] += (vectors * beyond) @ vectors.T
+    return seen
 
 
 def _by_blocks(matrix: Floats, variance: float, octave: Ints) -> Floats:

@@ -6,18 +6,33 @@ A query applies this to records, so that each series is computed by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy.special import ndtri
 from torch import Tensor
 
 from doublure.networks.copula import CopulaShape, normal_scores, over_gaps, shares_at
 
+Floats: TypeAlias = npt.NDArray[np.float64]
+
 _LEVEL_SPREAD = 0.75
 """Approximate deviation of series' mean scores; levels are cut at its quantiles."""
 _FINE = 2**20
 """Denominator of the scores that decide a level: as whole numbers, their sum does not depend on the order."""
+
+
+def level_scores(levels: int) -> Floats:
+    """Return the mean and deviation ``(levels, 2)`` of scores in each level, if mean scores are normal: public."""
+    cuts = ndtri(np.arange(levels + 1) / levels)
+    heights = np.exp(-(cuts**2) / 2) / np.sqrt(2 * np.pi)
+    means = -np.diff(heights) * levels
+    ends = np.where(np.isinf(cuts), 0.0, cuts) * heights
+    inside = 1 - np.diff(ends) * levels - means**2
+    spreads = np.sqrt(1 - _LEVEL_SPREAD**2 + _LEVEL_SPREAD**2 * inside) if levels > 1 else np.ones(1)
+    return np.stack([_LEVEL_SPREAD * means, spreads], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

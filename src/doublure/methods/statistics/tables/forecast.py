@@ -28,6 +28,9 @@ _SEEN, _HALF = 3.0, 0.5
 """Standard deviations from which on a count is detected (Currie 1968, Analytical Chemistry 40), and the difference of a
 value's rows that is kept by half."""
 _NAMED = 5
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
+_CELLS = 20
+"""Cells in which a column of many values is judged, as ``benchmarks/dominance.py`` judges it."""
 _ANY, _MANY, _FEW = "columns", f"columns of more than {plan.NARROW} values", f"columns of at most {plan.NARROW} values"
 
 
@@ -127,7 +130,47 @@ class NoiseForecast:
             f"{spread:,.0f}; values of fewer than about {_rounded(hidden):,} rows are below the noise",
         )
 
+    def spread(self, name: str) -> float:
+        """Return the standard deviation of the count of a listed value, in rows: of all its counts together."""
+        precision = sum(1 / self._noise(each) ** 2 for each in self._counts_of(name))
+        others = [each for each in plan.counted_columns(self.schema) if each != self.within]
+        if name == self.within:  # the margin of each column's table within it
+            every = plan.BY_TARGET if plan.BY_TARGET in self.events else plan.PAIRS
+            precision += sum(1 / size for size in self._sizes(others)) / self._noise(every) ** 2
+        return 1 / math.sqrt(precision) if precision else math.inf
+
+    def distance(self, names: Sequence[str]) -> float:
+        """Return the expected total variation of a column or a pair, of as many rows as units; 1 without pairs."""
+        alone = [self._of_column(name) for name in names]
+        if len(names) < 2:
+            return alone[0]
+        if plan.PAIRS not in self.events:
+            return 1.0
+        sizes = self._sizes([name for name in names if name != self.within] or names)
+        relation = self._halved(sum(sizes) / len(sizes))
+        return min(1.0, math.hypot(relation, *alone))
+
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _counts_of(self, name: str) -> list[str]:
+        """Return the releases that count each value of a column."""
+        own = plan.TARGET if name == plan.counted_target(self.schema, self.within) else ""
+        wide = plan.CODES if plan.has_groups(self.schema, name) else plan.COLUMNS
+        return [purpose for purpose in (own, "" if name == self.within else wide) if purpose in self.events]
+
+    def _of_column(self, name: str) -> float:
+        """Return half the sum of a column's errors in cells: its values, or 20 of about equal rows.
+
+        Drawn are as many rows as there are units, so that they vary as the private ones do.
+        """
+        noise = self.spread(name)
+        if plan.may_be_wide(self.schema, name):
+            cells, counted = _CELLS, max(_CELLS, self._rows / (plan.SEEN_ALONE * noise))
+        else:
+            cells = counted = integer_domain(self.schema, name).size
+        half = math.sqrt(cells) * _MEAN_OF_NORMAL / (2 * self._rows)
+        hidden = half * math.sqrt(counted) * noise  # of a distance of 1 from what is public, a part is kept
+        return min(1.0, math.hypot(hidden / math.hypot(1, hidden), half * math.sqrt(self._rows)))
 
     @property
     def _rows(self) -> int:

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.methods.method import Released
+from doublure.methods.method import ErrorForecast, Released
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.forecast import (
@@ -139,6 +139,10 @@ class TableStatistics(StatisticsStrategy[S]):
             f"{schema.unit.name} records; structure=tree counts them all the same",
             *said,
         )
+
+    @override
+    def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast:
+        return _forecast(schema, settings, touches)
 
     @override
     def noise_limits(

@@ -1,0 +1,258 @@
+"""Defaults on series against the simplest models: none is ahead, and no measure gets worse with more budget.
+
+One series is the unit, add/remove, δ = 1e-5. All series are private: figures tell synthetic series from them, and a
+set of daily loads keeps the fifth aside that :mod:`series_methods` does.
+
+    python benchmarks/series_dominance.py run [--data returns] [--arms ours simplest] [--epsilons 1 3 10] [--seeds 0]
+    python benchmarks/series_dominance.py table
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+
+import doublure as db
+from doublure.schema.series import StateChannel
+from peers.gaussian_series import gaussian_series
+from results import by_cell, finished, mean_and_range, measure
+from series_methods import SHARED, schema_of, split
+
+Floats = npt.NDArray[np.float64]
+
+DELTA, MOST_MADE = 1e-5, 4_000
+OWN_SCHEMAS = ("carparts", "returns", "mvad")
+UCR = {"ecg200": "ucr_ECG200.npz", "powercons": "ucr_PowerCons.npz", "italypower": "ucr_ItalyPowerDemand.npz"}
+DAYS = ("ettm1", "simbench", "london", "daiad")
+SETS = (*OWN_SCHEMAS, *UCR, *DAYS)
+
+
+def load(name: str) -> tuple[db.Schema, dict[str, Any]]:
+    """Return a set's schema, and its channels and attributes as arrays."""
+    if name in OWN_SCHEMAS:
+        schema = db.Schema.load(SHARED / f"{name}.schema.yaml")
+        with np.load(SHARED / f"{name}.npz") as file:
+            return schema, {key: file[key] for key in file.files if not key.endswith("_test")}
+    if name in DAYS:
+        train, _ = split(name, tune=False)
+        schema = schema_of(name, train)
+        return schema, {channel: train[:, :, place] for place, channel in enumerate(schema.channels)}
+    with np.load(SHARED / UCR[name]) as file:
+        split_names = [key for key in file.files if key.startswith("x_")]
+        values = np.concatenate([file[key].astype(float).reshape(len(file[key]), -1) for key in split_names])
+        kinds = np.concatenate([file[key.replace("x_", "y_")] for key in split_names]).astype(int).astype(str)
+    facts = {
+        "doublure": 1,
+        "kind": "series",
+        "units": len(values),
+        "series": {"length": values.shape[1]},
+        "channels": {"x": {"type": "real", "bounds": [-10, 10], "precision": 3, "missing": False}},
+        "attributes": {
+            "kind": {"type": "category", "values": sorted(set(kinds.tolist())), "missing": False, "roles": ["target"]}
+        },
+    }
+    return db.Schema.parse(yaml.safe_dump(facts, sort_keys=False)), {"x": values, "kind": kinds}
+
+
+def _fitted(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int, **settings: Any) -> Any:
+    plan = db.plan(schema, method="statistics", epsilon=epsilon, delta=DELTA, **settings)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="series", epsilon=5000.0, delta=0.01)
+        syn = db.fit(dict(data), plan, ledger=ledger, seed=seed, threads=1)
+    return syn.sample(min(MOST_MADE, max(1000, len(next(iter(data.values()))))), seed=seed)
+
+
+def _simplest(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int) -> Any:
+    """Return the copula with one group, without any of its options."""
+    plain = {"level_groups": 1, "own_tables": False, "exact_tables": False, "calm": False, "grouped": ()}
+    return _fitted(schema, data, epsilon, seed, model="copula", **plain)
+
+
+def _gaussian(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int) -> Any:
+    """Return draws of a plain Gaussian whose public centre and radius are taken from the private series: flattered."""
+    values = np.stack([np.asarray(data[name], dtype=float) for name in schema.channels], axis=2)
+    bounds = np.array([schema.channels[name].bounds for name in schema.channels], dtype=float)
+    shares = (values - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])
+    centre = float(shares.mean())
+    radius = float(np.quantile(np.sqrt(((shares - centre) ** 2).mean((1, 2))), 0.95))
+    return gaussian_series(
+        values, bounds[:, 0], bounds[:, 1], epsilon=epsilon, delta=DELTA, n=1000, centre=centre, radius=radius,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+
+
+ARMS: dict[str, Callable[[db.Schema, Mapping[str, Any], float, int], Any]] = {
+    "ours": _fitted,
+    "simplest": _simplest,
+    "gaussian": _gaussian,
+}
+
+
+def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Make series once and measure them."""
+    schema, data = load(name)
+    used = time.process_time()
+    made = ARMS[arm](schema, data, epsilon, seed)
+    used = time.process_time() - used
+    values = made if isinstance(made, np.ndarray) else made.values
+    real = np.stack([_numbers(schema, channel, data[channel]) for channel in schema.channels], axis=2)
+    return figures(schema, np.asarray(values, dtype=float), real) | {"processor_seconds": round(used, 1)}
+
+
+def _numbers(schema: db.Schema, channel: str, values: Any) -> Floats:
+    """Return a channel's numbers; of states their places in the list."""
+    column = schema.channels[channel]
+    if not isinstance(column, StateChannel):
+        return np.asarray(values, dtype=float)
+    places = {str(value): place for place, value in enumerate(column.values)}
+    found: Floats = np.vectorize(lambda value: places[str(value)])(values).astype(float)
+    return found
+
+
+def figures(schema: db.Schema, made: Floats, real: Floats) -> dict[str, float]:
+    """Return figures of synthetic series ``(N, length, channels)``; of states how often they change.
+
+    Errors of means and deviations by step, in deviations of a channel; of autocorrelations, in a window and of absolute
+    values; of channels' correlations; KS of levels, peaks and numbers of runs above the 90 % quantile; errors of the
+    shares of zeros; and the largest value over the real one, as a logarithm.
+    """
+    if any(isinstance(column, StateChannel) for column in schema.channels.values()):
+        return _of_states(made, real)
+    scale = real.std((0, 1))
+    cut = np.quantile(real, 0.9, axis=(0, 1))
+    found = {
+        "mean": float(np.abs((made.mean(0) - real.mean(0)) / scale).mean()),
+        "overall_mean": float(made.mean()),
+        "sd": float(np.abs((made.std(0) - real.std(0)) / scale).mean()),
+        "autocorrelation": _apart(made, real, _autocorrelation),
+        "volatility": _apart(made, real, lambda own: _autocorrelation(np.abs(own - own.mean((0, 1))))),
+        "level_ks": _ks(made.mean(1), real.mean(1)),
+        "peak_ks": _ks(made.max(1), real.max(1)),
+        "runs_ks": _ks(_runs(made > cut), _runs(real > cut)),
+        "zeros": float(np.abs((made == 0).mean((0, 1)) - (real == 0).mean((0, 1))).mean()),
+        "largest": float(np.abs(np.log(np.abs(made).max((0, 1)) / np.abs(real).max((0, 1)))).mean()),
+        "at_upper": float(np.mean([
+            (made[:, :, place] >= column.bounds[1]).mean() for place, column in enumerate(schema.channels.values())
+        ])),
+    }  # fmt: skip
+    if real.shape[2] > 1:
+        above = np.triu_indices(real.shape[2], 1)
+        found["correlation"] = float(np.abs(_correlations(made) - _correlations(real))[above].mean())
+    return {name: round(figure, 4) for name, figure in found.items()}
+
+
+def _of_states(made: Floats, real: Floats) -> dict[str, float]:
+    """Return figures of states: changes a series, and total variations of steps, transitions and whole paths' pairs."""
+    states = int(max(made.max(), real.max())) + 1
+
+    def counted(codes: Floats, size: int) -> Floats:
+        found: Floats = np.bincount(codes.astype(int).ravel(), minlength=size) / codes.size
+        return found
+
+    def between(one: Floats, other: Floats) -> float:
+        return float(np.abs(one - other).sum() / 2)
+
+    steps = [between(counted(made[:, step], states), counted(real[:, step], states)) for step in range(real.shape[1])]
+    moves = [
+        counted(own[:, :-1][own[:, 1:] != own[:, :-1]] * states + own[:, 1:][own[:, 1:] != own[:, :-1]], states**2)
+        for own in (made, real)
+    ]
+    third = real.shape[1] // 3
+    paths = [
+        counted(own[:, third // 2] * states**2 + own[:, third + third // 2] * states + own[:, -third // 2], states**3)
+        for own in (made, real)
+    ]
+    never = moves[1] == 0
+    changes = [(own[:, 1:] != own[:, :-1]).sum((1, 2)) for own in (made, real)]
+    return {
+        "changes": round(float(changes[0].mean()), 3),
+        "changes_ks": round(_ks(changes[0][:, None], changes[1][:, None]), 4),
+        "values": round(float(np.mean(steps)), 4),
+        "moves": round(between(*moves), 4),
+        "unseen_moves": round(float(moves[0][never].sum()), 4),
+        "paths": round(between(*paths), 4),
+    }
+
+
+def _apart(made: Floats, real: Floats, of: Callable[[Floats], Floats]) -> float:
+    return float(np.abs(of(made) - of(real)).mean())
+
+
+def _autocorrelation(series: Floats) -> Floats:
+    apart = series - series.mean((0, 1))
+    variance = (apart**2).mean((0, 1)) + 1e-12
+    lags = range(1, min(24, series.shape[1] - 1))
+    return np.array([(apart[:, lag:] * apart[:, :-lag]).mean((0, 1)) / variance for lag in lags])
+
+
+def _correlations(series: Floats) -> Floats:
+    found: Floats = np.corrcoef(series.reshape(-1, series.shape[2]).T)
+    return found
+
+
+def _runs(above: npt.NDArray[np.bool_]) -> Floats:
+    found: Floats = (np.diff(above.astype(int), axis=1, prepend=0) == 1).sum(1).astype(float)
+    return found
+
+
+def _ks(made: Floats, real: Floats) -> float:
+    """Return the mean Kolmogorov-Smirnov statistic of columns."""
+    found = []
+    for one, other in zip(made.T, real.T, strict=True):
+        places = np.concatenate([one, other])
+        shares = [np.searchsorted(np.sort(own), places, "right") / len(own) for own in (one, other)]
+        found.append(np.abs(shares[0] - shares[1]).max())
+    return float(np.mean(found))
+
+
+def table() -> None:
+    """Print means over seeds."""
+    rows = finished("series_dominance")
+    for name in dict.fromkeys(row["cell"][0] for row in rows):
+        own = [row for row in rows if row["cell"][0] == name]
+        keys = [key for key in own[0] if key not in ("cell", "date")]
+        print(f"\n| {name}: ε, arm | {' | '.join(keys)} | fits |\n|---|{'--:|' * (len(keys) + 1)}")
+        for epsilon, arm in sorted({(row["cell"][2], row["cell"][1]) for row in own}):
+            cells = [row for row in own if row["cell"][1:3] == [arm, epsilon]]
+            shown = [mean_and_range([row[key] for row in cells if key in row], ".3f") for key in keys]
+            print(f"| {epsilon:g} {arm} | {' | '.join(shown)} | {len(cells)} |")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    options = parser.parse_args()
+    if options.verb == "table":
+        table()
+        return
+    measure(
+        "series_dominance",
+        by_cell(
+            [
+                (name, arm, epsilon, seed)
+                for seed in options.seeds
+                for name in options.data
+                for epsilon in options.epsilons
+                for arm in options.arms
+                if name != "mvad" or arm == "ours"
+            ],
+            one_cell,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    main()
