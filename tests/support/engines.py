@@ -29,8 +29,15 @@ def made_in(engine: str, make: Callable[[Any], object], folder: Path, request: p
         return f"duckdb:///{folder / 'made.db'}"
     server = request.getfixturevalue("postgres")
     request.getfixturevalue("monkeypatch").setenv("PGPASSWORD", server.password)
+    _clear(server)
+    request.addfinalizer(lambda: _clear(server))  # other tests make tables of these names
+    with server.connect() as connection:
+        make(connection.execute)
+    return str(server.url())
+
+
+def _clear(server: Any) -> None:
+    """Drop all tables of the database but those of ledgers."""
     with server.connect() as connection:
         for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall():
             connection.execute(f'DROP TABLE "{name}" CASCADE')
-        make(connection.execute)
-    return str(server.url())
