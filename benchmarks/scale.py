@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import resource
 import subprocess
 import sys
@@ -23,33 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from scaling import COLUMNS, JOBS, REGIONS, SEED, make_schema, measured_fit
+
 MEASURED = Path(__file__).parent / "measured" / "scale.jsonl"
-SCHEMA = """
-doublure: 1
-kind: table
-units: {units}
-columns:
-  age: {{type: integer, bounds: [0, 110], missing: true}}
-  hours: {{type: integer, bounds: [0, 99], missing: false}}
-  income: {{type: real, bounds: [0, 1000000], precision: 2, missing: true}}
-  debt: {{type: real, bounds: [-100000, 1000000], precision: 2, missing: false}}
-  score: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
-  visits: {{type: integer, bounds: [0, 10000], missing: false}}
-  born: {{type: date, bounds: [1900-01-01, 2025-01-01], missing: false}}
-  seen: {{type: datetime, bounds: [2020-01-01, 2025-01-01], missing: false}}
-  sex: {{type: category, values: [f, m], missing: false}}
-  region: {{type: category, values: [{regions}], missing: false}}
-  job: {{type: category, values: [{jobs}], other: other, missing: true}}
-  school: {{type: ordinal, values: [none, primary, secondary, tertiary], missing: false}}
-  married: {{type: boolean, missing: false}}
-  smokes: {{type: boolean, missing: true}}
-  owns: {{type: category, values: ["no", "yes"], missing: false}}
-"""
-REGIONS = [f"r{number:02}" for number in range(26)]
-JOBS = [f"j{number:02}" for number in range(40)]
 _PART = 1_000_000
 SAMPLED = 500_000
-EPSILON, DELTA, SEED = 1.0, 1e-9, 0
 COMMAND = "python benchmarks/scale.py --records {records} --memory {memory}"
 
 
@@ -98,45 +75,19 @@ def fit(data: str, units: int, memory: str) -> None:
     """Fit, and print what it took of this process: the way of a child."""
     import torch
 
-    import doublure as db
     from doublure.private.codes import PARTITION_RECORDS
     from doublure.releasing.writing import write_sample
 
     torch.set_num_threads(1)
-    schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS), jobs=", ".join(JOBS)))
-    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
-    stages: list[tuple[str, float]] = []
-
-    class Told:
-        """Notes when each stage began."""
-
-        def stage(self, name: str, total: int | None = None) -> None:
-            """Note it."""
-            stages.append((name, time.process_time()))
-
-        def at(self, done: int) -> None:
-            """Say nothing."""
-
+    options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
     with tempfile.TemporaryDirectory(dir=Path(data).parent) as folder:
-        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
-        start, before = time.perf_counter(), time.process_time()
-        options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
-        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=SEED, progress=Told(), **options)
-        wall, cpu = time.perf_counter() - start, time.process_time() - before
-        ends = [*(at for _, at in stages[1:]), time.process_time()]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+        syn, row = measured_fit(data, make_schema(units, COLUMNS), Path(folder), **options)
         drawn = time.process_time()
         write_sample(syn, Path(folder) / "sample", SAMPLED, seed=SEED)
         sampled = time.process_time() - drawn
-    spent: dict[str, float] = {}
-    for (name, at), end in zip(stages, ends, strict=True):
-        spent[name] = round(spent.get(name, 0.0) + end - at, 2)
-    row = {
-        "records": units, "columns": 15, "memory": memory, "method": "statistics", "epsilon": EPSILON, "delta": DELTA,
-        "seed": SEED, "date": time.strftime("%Y-%m-%d"), "command": COMMAND.format(records=units, memory=memory),
-        "partitions": math.ceil(units / PARTITION_RECORDS), "cpu_seconds": round(cpu, 1),
-        "seconds": round(wall, 1), "peak_mb": peak,
-        "load": round(os.getloadavg()[0], 1), "cpu_by_stage": spent, "sampled": SAMPLED,
+    row |= {
+        "records": units, "memory": memory, "command": COMMAND.format(records=units, memory=memory),
+        "partitions": math.ceil(units / PARTITION_RECORDS), "sampled": SAMPLED,
         "sample_cpu_seconds": round(sampled, 1),
         "sample_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
     }  # fmt: skip

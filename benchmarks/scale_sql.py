@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,28 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from robustness.killing import borrowed
+from scaling import COLUMNS, make_schema, measured_fit
 
 MEASURED = Path(__file__).parent / "measured" / "scale_sql.jsonl"
-SCHEMA = """
-doublure: 1
-kind: table
-unit: {{name: record, id: none}}
-units: {units}
-columns:
-  age: {{type: integer, bounds: [0, 110], missing: true}}
-  hours: {{type: integer, bounds: [0, 99], missing: false}}
-  income: {{type: real, bounds: [0, 1000000], precision: 2, missing: true}}
-  debt: {{type: real, bounds: [-100000, 1000000], precision: 2, missing: false}}
-  score: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
-  visits: {{type: integer, bounds: [0, 10000], missing: false}}
-  born: {{type: date, bounds: [1900-01-01, 2025-01-01], missing: false}}
-  seen: {{type: datetime, bounds: [2020-01-01, 2025-01-01], missing: false}}
-  sex: {{type: category, values: [f, m], missing: false}}
-  region: {{type: category, values: [{regions}], missing: false}}
-  married: {{type: boolean, missing: false}}
-  smokes: {{type: boolean, missing: true}}
-"""
-REGIONS = [f"r{number:02}" for number in range(26)]
+ASKED = [name for name in COLUMNS if name not in ("job", "school", "owns")]
 TABLE = """
 CREATE TABLE people AS SELECT
   CASE WHEN random() < 0.05 THEN NULL ELSE a END AS age, floor(random() * 80)::int AS hours,
@@ -60,7 +41,6 @@ CREATE TABLE people AS SELECT
   a > random() * 90 AS married, CASE WHEN random() < 0.05 THEN NULL ELSE random() < 0.2 END AS smokes
 FROM (SELECT floor(random() * 100)::int AS a FROM {rows}) AS people_of
 """
-EPSILON, DELTA, SEED = 1.0, 1e-9, 0
 
 
 def in_duckdb(folder: Path, records: int) -> Path:
@@ -109,38 +89,13 @@ def in_postgres(records: int) -> Iterator[tuple[str, Any]]:
 
 def fit(data: str, engine: str, units: int, memory: str) -> None:
     """Fit, and print what it took of this process: the way of a child."""
-    import doublure as db
-
-    schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS)))
-    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
-    stages: list[tuple[str, float]] = []
-
-    class Told:
-        """Notes when each stage began."""
-
-        def stage(self, name: str, total: int | None = None) -> None:
-            """Note it."""
-            stages.append((name, time.process_time()))
-
-        def at(self, done: int) -> None:
-            """Say nothing."""
-
+    options: dict[str, Any] = {"memory": memory} if engine == "parquet" else {"table": "people"}
+    schema = make_schema(units, ASKED, "unit: {name: record, id: none}\n")
     with tempfile.TemporaryDirectory() as folder:
-        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
-        start, before = time.perf_counter(), time.process_time()
-        options: dict[str, Any] = {"memory": memory} if engine == "parquet" else {"table": "people"}
-        db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=SEED, progress=Told(), **options)
-        wall, cpu = time.perf_counter() - start, time.process_time() - before
-    spent: dict[str, float] = {}
-    for (name, at), end in zip(stages, [*(at for _, at in stages[1:]), time.process_time()], strict=True):
-        spent[name] = round(spent.get(name, 0.0) + end - at, 2)
-    row = {
-        "engine": engine, "records": units, "columns": len(schema.columns), "method": "statistics",
-        "memory": memory if engine == "parquet" else None, "epsilon": EPSILON, "delta": DELTA, "seed": SEED,
-        "date": time.strftime("%Y-%m-%d"), "cpu_seconds": round(cpu, 1), "seconds": round(wall, 1),
+        _, row = measured_fit(data, schema, Path(folder), **options)
+    row |= {
+        "engine": engine, "records": units, "memory": memory if engine == "parquet" else None,
         "command": f"python benchmarks/scale_sql.py --engine {engine} --records {units}",
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "load": round(os.getloadavg()[0], 1),
-        "cpu_by_stage": spent,
     }  # fmt: skip
     print(json.dumps(row))
 

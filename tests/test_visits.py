@@ -12,7 +12,7 @@ import pytest
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.data.relational.visits import VisitRows
+from doublure.data.relational.visits import VisitRows, open_visits
 from doublure.drafting.check import check
 from doublure.errors import GateFailed, InputError, SchemaError, SettingError
 from doublure.releasing.generator import publish
@@ -140,6 +140,17 @@ def test_a_birth_is_no_later_than_a_moment_of_admission(tmp_path: Path) -> None:
     assert (known["dob"] > "2023-01-01").mean() > 0.5
     assert (known["admitted"] <= known["discharged"]).all()
     assert rows.groupby("MRN")["admitted"].apply(lambda days: days.is_monotonic_increasing).all()
+
+
+def test_a_missing_cell_of_any_kind_gives_way_to_a_later_one() -> None:
+    schema = db.Schema.parse(
+        "doublure: 1\nkind: table\nunit: {name: patient, id: nr, per_unit: [sex], max_records: 3}\nunits: 9\n"
+        "columns:\n  nr: {type: id}\n  sex: {type: category, values: [f, m], missing: ['?', '-']}\n"
+        "  day: {type: integer, bounds: [0, 9], missing: false}\n"
+    )
+    rows = pd.DataFrame({"nr": [1, 1, 1, 2, 2], "sex": ["-", "?", "m", "-", "?"], "day": [1, 2, 3, 4, 5]})
+    people = open_visits(rows).load(schema).content.frames[PEOPLE]
+    assert people["sex"].tolist() == ["m", "-"]
 
 
 def test_n_counts_rows_of_whole_patients(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:

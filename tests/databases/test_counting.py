@@ -13,82 +13,21 @@ pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from engines import ENGINES, made_in
 from planting import plant
+from shadows import Shadow
 
 import doublure as db
 from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
-from doublure.encode.encoder import Encoder
 from doublure.encode.table_values import TableValues
 from doublure.private import sql_partitions
-from doublure.private.partitions import SinglePartition
 from doublure.private.queries.axes import Axis, Intervals
 from doublure.private.queries.counts import Counts
-from doublure.private.sql_partitions import SqlFactPartitions, SqlPartitions
+from doublure.private.sql_partitions import SqlPartitions
 from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import SqlWords
-from doublure.training.job import encoded_records
-
-
-class Shadow:
-    """Counts the same records with NumPy beside the database, and compares every answer.
-
-    Attributes:
-        facts: How many answers to questions were equal.
-        queries: The counts that were asked for, of which all answers were equal.
-    """
-
-    def __init__(self, patch: pytest.MonkeyPatch, rows: object, schema: db.Schema) -> None:
-        self.facts, self.queries = 0, list[Any]()
-        source = open_data(rows, "table", schema.written)
-        source.check(schema)
-        self.loaded = source.load(schema)
-        encoded, learned, counted = DatabaseRecords.encoded, SqlFactPartitions.answers, SqlPartitions.answers
-
-        def note(records: DatabaseRecords, encoder: Encoder, path: object) -> DatabaseRecords:
-            self.encode(encoder)
-            return encoded(records, encoder, path)
-
-        def compare_facts(places: SqlFactPartitions, query: object, *, sample_rate: float) -> object:
-            for answer in learned(places, query, sample_rate=sample_rate):
-                wanted = next(SinglePartition(self.loaded).answers(query, sample_rate=sample_rate))
-                assert answer.stated == wanted.stated
-                if isinstance(wanted.total, dict):
-                    assert answer.total == wanted.total
-                else:
-                    assert np.array_equal(answer.total, wanted.total)
-                self.facts += 1
-                yield answer
-
-        def compare(places: SqlPartitions, query: object, *, sample_rate: float) -> object:
-            for answer in counted(places, query, sample_rate=sample_rate):
-                self.compare(query, answer)
-                yield answer
-
-        patch.setattr(DatabaseRecords, "encoded", note)
-        patch.setattr(SqlFactPartitions, "answers", compare_facts)
-        patch.setattr(SqlPartitions, "answers", compare)
-
-    def encode(self, encoder: Encoder) -> None:
-        own = encoder.compact(self.loaded.content)
-        self.encoder = encoder
-        self.records = encoded_records(encoder, own, self.loaded.unit, self.loaded.n_units)
-
-    def compare(self, query: Any, answer: Any) -> None:
-        wanted = next(SinglePartition(self.records).answers(query, sample_rate=1.0))
-        assert answer.stated == wanted.stated
-        assert answer.total.dtype == wanted.total.dtype
-        assert np.array_equal(answer.total, wanted.total)
-        self.queries.append(query)
-
-    @property
-    def tables(self) -> int:
-        return sum(len(query.tables) for query in self.queries)
-
-    @property
-    def cells(self) -> int:
-        return sum(int(np.prod([axis.size for axis in table])) for query in self.queries for table in query.tables)
 
 
 def fit(url, schema, folder, *, table="people", epsilon=1.0, **more):
@@ -216,24 +155,19 @@ def first_records(rows: list[Any], table: Any, schema: db.Schema, most: int) -> 
     return [row for at, row in enumerate(rows) if at in kept]
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_learned_facts_and_units_with_several_records(engine, tmp_path, monkeypatch, request):
     """Of a unit with more records than are used, those are: the first by a hash, which is one for all here."""
     most, rows = 2, worlds.records(600, seed=3, wrong=0.3, people=200)
     schema = learned_schema(unit="person", most=most)
-    url = worlds.duck_file(tmp_path / "f.db", rows)
-    if engine == "postgresql":
-        server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("PGPASSWORD", server.password)
-        with server.connect() as connection:
-            worlds.create(connection.execute, rows, "several")
-        url = server.url()
+    worlds.duck_file(tmp_path / "f.db", rows)
+    url = made_in(engine, lambda run: worlds.create(run, rows), tmp_path, request)
     monkeypatch.setattr(SqlWords, "hashed", lambda words, said: sql.text(""))
     used = first_records(rows, worlds.duck_rows(tmp_path / "f.db"), schema, most)
     assert len(used) < len(rows)
     worlds.duck_file(tmp_path / "used.db", used)
     shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "used.db"), schema)
-    syn = fit(url, schema, tmp_path, table="several" if engine == "postgresql" else "people", epsilon=20.0)
+    syn = fit(url, schema, tmp_path, epsilon=20.0)
     assert shadow.facts == len(schema.questions) > 7
     assert shadow.tables > 20
     assert syn.schema.public_units > 50
@@ -260,23 +194,12 @@ def compare_axes(engine, tmp_path, monkeypatch, request):
     rows = [
         (int(draw.integers(-30000, 30001)), round(float(draw.normal(0, draw.choice([3, 300]))), 2)) for _ in range(400)
     ]
-    made = "CREATE TABLE signed (debt INTEGER, far DOUBLE PRECISION)"
-    filled = f"INSERT INTO signed VALUES {', '.join(map(str, rows))}"
-    if engine == "duckdb":
-        import duckdb
 
-        url = f"duckdb:///{tmp_path / 's.db'}"
-        with duckdb.connect(tmp_path / "s.db") as connection:
-            connection.execute(made)
-            connection.execute(filled)
-    else:
-        server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("PGPASSWORD", server.password)
-        url = server.url()
-        with server.connect() as connection:
-            connection.execute("DROP TABLE IF EXISTS signed")
-            connection.execute(made)
-            connection.execute(filled)
+    def make(run):
+        run("CREATE TABLE signed (debt INTEGER, far DOUBLE PRECISION)")
+        run(f"INSERT INTO signed VALUES {', '.join(map(str, rows))}")
+
+    url = made_in(engine, make, tmp_path, request)
     schema = db.Schema.parse(SIGNED)
     encoder = TableValues(schema.resolve({}))
     records = DatabaseRecords(url, NamedRelation(table="signed"))
@@ -305,7 +228,7 @@ def compare_axes(engine, tmp_path, monkeypatch, request):
     records.close()
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
     compare_axes(engine, tmp_path, monkeypatch, request)
 
@@ -382,7 +305,7 @@ def ruled_rows(rows):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("region", [CORNERS, ""])
 def test_points_gaps_and_codes(engine, region, tmp_path, monkeypatch, request):
     """Two numbers that are one place; numbers that are measured from others; codes outside a list; made-up names."""
@@ -391,22 +314,15 @@ def test_points_gaps_and_codes(engine, region, tmp_path, monkeypatch, request):
     kinds = (kinds + "DOUBLE PRECISION,INTEGER,VARCHAR").split(",")
     text = RULED.replace(", region: REGION", f", region: {region}" if region else "")
     names = [*db.Schema.parse(text).columns]
-    made = f"CREATE TABLE ruled ({', '.join(map(' '.join, zip(names, kinds, strict=True)))}, who VARCHAR)"
     values = ", ".join(f"({', '.join(map(worlds.literal, row))}, 'x')" for row in rows)
-    import duckdb
 
-    with duckdb.connect(tmp_path / "r.db") as connection:
-        connection.execute(made)
-        connection.execute(f"INSERT INTO ruled VALUES {values}")
-    url, table = f"duckdb:///{tmp_path / 'r.db'}", "ruled"
-    if engine == "postgresql":
-        server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("PGPASSWORD", server.password)
-        url, table = server.url(), f"ruled{len(region)}"
-        with server.connect() as connection:
-            connection.execute(made.replace("ruled", table))
-            connection.execute(f"INSERT INTO {table} VALUES {values}")
+    def make(run):
+        run(f"CREATE TABLE ruled ({', '.join(map(' '.join, zip(names, kinds, strict=True)))}, who VARCHAR)")
+        run(f"INSERT INTO ruled VALUES {values}")
+
+    made_in("duckdb", make, tmp_path, request)
+    url = made_in(engine, make, tmp_path, request)
     schema = db.Schema.parse(text.replace("constraints:", f"{FAKE}constraints:"))
-    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "r.db", "ruled"), schema)
-    fit(url, schema, tmp_path, table=table)
+    shadow = Shadow(monkeypatch, worlds.duck_rows(tmp_path / "made.db", "ruled"), schema)
+    fit(url, schema, tmp_path, table="ruled")
     assert shadow.tables > 20

@@ -11,7 +11,7 @@ import worlds
 from sqlglot import exp
 
 from doublure.data.databases.address import COMPILED
-from doublure.data.databases.reading import bounded, misfits, read_cells
+from doublure.data.databases.reading import RANK, UNIT, bounded, misfits, read_cells
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
 from doublure.schema.columns.sql_words import WORDS, NotInSql, SqlCell, StoredAs
@@ -27,9 +27,9 @@ TEXT_CLOCK = {"spark": {"wake": "text"}}
 def test_statements_of_every_nature_are_read_again(dialect):
     schema, words = worlds.schema(unit="person", most=2), WORDS[dialect]()
     header = {name: STORED[kind] for name, kind in worlds.COLUMNS.items()} | TEXT_CLOCK.get(dialect, {})
-    cells = read_cells(schema, header, exp.to_table("people"), words)
+    cells = read_cells(schema, header, exp.to_table("people"), words, {UNIT: "person"})
     ranked = bounded(cells, 2)
-    codes, _ = select_codes(TableValues(schema.resolve({})), cells, exp.to_table("cells"), ranked=True)
+    codes, _ = select_codes(TableValues(schema.resolve({})), cells, exp.to_table("cells"), [RANK])
     for statement in (misfits(cells, schema), ranked, codes):
         text = statement.sql(dialect=dialect)
         (read,) = sqlglot.parse(text, dialect=dialect)

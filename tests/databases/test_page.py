@@ -29,15 +29,26 @@ def test_the_page_goes_from_a_server_to_a_bundle(tmp_path, monkeypatch, postgres
             for _ in range(600)
         )
         connection.execute(f"INSERT INTO visitors VALUES {rows}")
+        connection.execute(
+            "CREATE TABLE patients AS SELECT nr, (ARRAY['f', 'm'])[1 + nr % 2] AS sex FROM"
+            " generate_series(1, 300) AS nr"
+        )
+        connection.execute(
+            "CREATE TABLE stays AS SELECT 1 + (n * 7) % 310 AS nr, DATE '2024-01-01' + n % 300 AS"
+            " admitted, (n % 90)::numeric AS cost FROM generate_series(1, 600) AS n"
+        )
     monkeypatch.setenv("PGPASSWORD", postgres.password)
     monkeypatch.chdir(tmp_path)
-    (schema,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
-    Path("visitors.yaml").write_text(schema)
+    schemas = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    for name, schema in zip(("visitors", "tables"), schemas, strict=True):
+        Path(f"{name}.yaml").write_text(schema)
     assert PAGE.count(ADDRESS) > 3
     for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL):
         type_in(block.replace(ADDRESS, postgres.url()))
     assert verify("bundle", ledger="visitors.ledger")["files"] > 3
+    assert verify("tables-bundle", ledger="tables.ledger")["files"] > 3
     assert "age: {type: integer" in Path("draft.yaml").read_text()
+    assert "parent: patients" in Path("tables.draft.yaml").read_text()
     with postgres.connect() as connection:
         for table in ("synthetic_visitors", "released_visitors"):
             rows = connection.execute(f"SELECT ward, arrived FROM {table}").fetchall()

@@ -12,6 +12,7 @@ pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from engines import made_in
 from planting import plant
 
 import doublure as db
@@ -89,7 +90,7 @@ def test_a_unit_moves_each_table_by_its_own_records(tmp_path):
     ("owner", "name", "old", "new"),
     [
         (reading, "bounded", "sql.whole(most)", "sql.whole(most + 1)"),
-        (reading, "bounded", "partition_by=[exp.column(UNIT)]", "partition_by=[]"),
+        (reading, "bounded", "ranked([UNIT], content_order(cells))", "ranked([], content_order(cells))"),
         (reading, "bounded", "exp.column(RANK) <= sql.whole(most)", "exp.column(RANK) >= sql.whole(most)"),
         (
             number_sql, "fitted_number", "sql.case((sql.is_null(number), otherwise), otherwise=inside)",
@@ -179,25 +180,15 @@ FAR_TYPES = {
 
 
 @pytest.mark.parametrize("engine", [*FAR])
-def test_no_cell_ends_a_statement(engine, tmp_path, monkeypatch, request):
+def test_no_cell_ends_a_statement(engine, tmp_path, request):
     """Rules 17 and 19: with misfit: coerce, no record refuses a fit."""
     columns = FAR[engine]
-    made = f"CREATE TABLE far ({', '.join(f'{name} {kind}' for name, (kind, _) in columns.items())})"
-    filled = f"INSERT INTO far VALUES ({', '.join(repr(cell) for _, cell in columns.values())})"
-    if engine == "duckdb":
-        import duckdb
 
-        url = f"duckdb:///{tmp_path / 'far.db'}"
-        with duckdb.connect(tmp_path / "far.db") as connection:
-            connection.execute(made)
-            connection.execute(filled)
-    else:
-        server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("PGPASSWORD", server.password)
-        url = server.url()
-        with server.connect() as connection:
-            connection.execute(made)
-            connection.execute(filled)
+    def make(run):
+        run(f"CREATE TABLE far ({', '.join(f'{name} {kind}' for name, (kind, _) in columns.items())})")
+        run(f"INSERT INTO far VALUES ({', '.join(repr(cell) for _, cell in columns.values())})")
+
+    url = made_in(engine, make, tmp_path, request)
     head = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 50\nmisfit: coerce\ncolumns:\n"
     own = db.Schema.parse(head + "".join(f"  {name}: {FAR_TYPES[name]}\n" for name in columns))
     records = DatabaseRecords(url, NamedRelation(table="far"), at_least=1)
@@ -207,9 +198,6 @@ def test_no_cell_ends_a_statement(engine, tmp_path, monkeypatch, request):
         records.encoded(TableValues(own.resolve({})), None)
     finally:
         records.close()
-        if engine == "postgresql":
-            with server.connect() as connection:
-                connection.execute("DROP TABLE far")
 
 
 def test_more_records_than_planned_are_refused(tmp_path):

@@ -11,16 +11,19 @@ pytest.importorskip("sqlglot", reason="pip install doublure[sql]")
 pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
+from engines import ENGINES, made_in
 from planting import plant
 from sqlglot import exp
 
 import doublure as db
+from doublure.data.databases import rule_fixes
 from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.data.tables.rules import find_violations
-from doublure.errors import DataError
+from doublure.errors import DataError, SchemaError
 from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import sql_words as sql
+from doublure.schema.missing_states import hole_states
 from doublure.schema.rules import rule_sql
 
 COLUMNS = {
@@ -73,26 +76,14 @@ def rows_of(rows):
     ]  # fmt: skip
 
 
-def made(engine, tmp_path, monkeypatch, request, rows):
-    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    said = [f"CREATE TABLE kept ({columns})"]
-    values = ", ".join("(" + ", ".join(map(worlds.literal, row)) + ")" for row in rows)
-    said.append(f"INSERT INTO kept VALUES {values}")
-    import duckdb
+def make(rows):
+    """Return what makes the table by what runs a statement."""
 
-    path = tmp_path / "r.db"
-    path.unlink(missing_ok=True)
-    with duckdb.connect(path) as connection:
-        for each in said:
-            connection.execute(each)
-    if engine == "duckdb":
-        return f"duckdb:///{path}"
-    server = request.getfixturevalue("postgres")
-    monkeypatch.setenv("PGPASSWORD", server.password)
-    with server.connect() as connection:
-        for each in ["DROP TABLE IF EXISTS kept", *said]:
-            connection.execute(each)
-    return server.url()
+    def run_by(run):
+        run(f"CREATE TABLE kept ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
+        run("INSERT INTO kept VALUES " + ", ".join(f"({', '.join(map(worlds.literal, row))})" for row in rows))
+
+    return run_by
 
 
 def broken_in_sql(url, schema):
@@ -111,7 +102,7 @@ def broken_in_sql(url, schema):
 
 
 def compare(url, tmp_path, schema):
-    own = open_data(worlds.duck_rows(tmp_path / "r.db", "kept"), "table", schema.written)
+    own = open_data(worlds.duck_rows(tmp_path / "made.db", "kept"), "table", schema.written)
     own.check(schema)
     frame = own.load(schema.model_copy(update={"constraints": ()})).frame
     wanted = [find_violations(rule, frame, schema.columns) for rule in schema.constraints]
@@ -122,10 +113,11 @@ def compare(url, tmp_path, schema):
         assert np.array_equal(ours.astype(bool), theirs), rule.word
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-def test_records_break_the_same_rules(engine, tmp_path, monkeypatch, request):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records_break_the_same_rules(engine, tmp_path, request):
     schema = db.Schema.parse(SCHEMA)
-    url = made(engine, tmp_path, monkeypatch, request, rows_of(300))
+    made_in("duckdb", make(rows_of(300)), tmp_path, request)
+    url = made_in(engine, make(rows_of(300)), tmp_path, request)
     compare(url, tmp_path, schema)
     records = DatabaseRecords(url, NamedRelation(table="kept"))
     records.check(schema)
@@ -136,7 +128,109 @@ def test_records_break_the_same_rules(engine, tmp_path, monkeypatch, request):
 
 
 def test_a_condition_that_takes_a_missing_cell_for_another_is_seen(tmp_path, monkeypatch, request):
-    url = made("duckdb", tmp_path, monkeypatch, request, rows_of(300))
+    url = made_in("duckdb", make(rows_of(300)), tmp_path, request)
     plant(monkeypatch, rule_sql, "is_among", ("(sql.is_null(cell.number), gone)", "(sql.is_null(cell.number), there)"))
     with pytest.raises(AssertionError):
         compare(url, tmp_path, db.Schema.parse(SCHEMA))
+
+
+# -- records that are changed ------------------------------------------------------------------------------------------
+
+IMPLIED = [
+    "{implies: {when: {job: cook}, then: {age: [18, 60]}}}",
+    "{implies: {when: {age: -7}, then: {fee: [0, 5], ward: missing}}}",
+    "{implies: {when: {born: [1990-01-01, 1992-06-30], dose: [0, 0.5]}, then: {kind: [y, x]}}}",
+    "{implies: {when: {fee: [5, 10]}, then: {rest: [2.5, 3]}}}",
+    "{implies: {when: {ward: A}, then: {age: -8}}}",
+]
+ANYBODY = "exp.Window(this=exp.Max(this=sql.case((off, sql.whole(1)))))"
+LISTED = "{combinations: {columns: [job, fee], rows: [[cook, 5], [cook, 0], [nurse, 10], ['', 0], [none, '']]}}"
+
+
+def changed(*rules: str) -> db.Schema:
+    head = SCHEMA[: SCHEMA.index("constraints:")]
+    return db.Schema.parse(f"{head}misfit: coerce\nconstraints: [{', '.join(rules)}]\n")
+
+
+def compare_changed(url, tmp_path, schema) -> int:
+    """Compare records that keep all rules with those in memory, and return how many cells were changed."""
+    wanted, before = (
+        open_data(worlds.duck_rows(tmp_path / "made.db", "kept"), "table", own.written).load(own).frame
+        for own in (schema, schema.model_copy(update={"constraints": ()}))
+    )
+    records = DatabaseRecords(url, NamedRelation(table="kept"))
+    try:
+        records.check(schema)
+        records.read()
+        database, _, cells = records._parts
+        named = [f"{kind}{place}" for kind in "ns" for name, place in cells.places.items()
+                 if kind == "n" or name in cells.stated]  # fmt: skip
+        rows = database.rows(sql.select(*map(exp.column, named), of=sql.nested(cells.statement, "own")))
+    finally:
+        records.close()
+    found = dict(zip(named, np.array(sorted(rows, key=lambda row: row[0]), dtype=float).T, strict=True))
+    moved = 0
+    for name, place in cells.places.items():
+        column = schema.columns[name]
+        looked_at = name in {each for rule in schema.constraints for each in rule.names}
+        read = column.snapped_numbers_of if looked_at else column.numbers_of  # others are snapped when encoded
+        ours, theirs, were = found[f"n{place}"], read(wanted[name]), read(before[name])
+        assert np.array_equal(ours, theirs, equal_nan=True), name
+        if name in cells.stated:
+            gone = np.isnan(theirs)
+            assert np.array_equal(found[f"s{place}"][gone], hole_states(theirs)[gone]), name
+        moved += int((~((theirs == were) | (np.isnan(theirs) & np.isnan(were)))).sum())
+    return moved
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "rules", [*([rule] for rule in IMPLIED), [LISTED], [*IMPLIED[:4], LISTED]], ids=lambda rules: str(len(str(rules)))
+)
+def test_records_become_what_they_become_in_memory(engine, rules, tmp_path, request):
+    """Each by itself: a rule alone, and rules that break one another."""
+    made_in("duckdb", make(rows_of(300)), tmp_path, request)
+    url = made_in(engine, make(rows_of(300)), tmp_path, request)
+    assert compare_changed(url, tmp_path, changed(*rules)) > 5
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (rule_sql, "nearest", ("RuleCell(sql.real(cells.values[0]))", "RuleCell(sql.real(cells.values[-1]))")),
+        (rule_fixes.RuleFixes, "_changed", ("(breaks.copy(), cell.number)", "(sql.no(breaks.copy()), cell.number)")),
+        (rule_fixes.RuleFixes, "statement", ("TURNS if len(fixing) > 1 else 1", "1")),
+        (
+            rule_fixes.RuleFixes, "_changed",
+            ("off.as_(_OFF)", f"{ANYBODY}.eq(sql.whole(1)).as_(_OFF)"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_record_that_is_changed_otherwise_is_seen(owner, name, edit, tmp_path, monkeypatch, request):
+    url = made_in("duckdb", make(rows_of(300)), tmp_path, request)
+    plant(monkeypatch, owner, name, edit)
+
+    def every():
+        for rules in ([IMPLIED[2]], [*IMPLIED[:4], LISTED]):
+            compare_changed(url, tmp_path, changed(*rules))
+
+    with pytest.raises(AssertionError):
+        every()
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (["{sum: {total: total, of: [rest, paid]}}"], "constraints.sum"),
+        ([IMPLIED[0], "{determines: [ward, kind], map: {A: x, B: y, '': z}}"], "constraints.determines"),
+        ([f"{{combinations: {{columns: [number, job], rows: {[[str(n), 'cook'] for n in range(30)]}}}}}"],
+         "constraints.combinations"),
+    ],
+)  # fmt: skip
+def test_a_change_that_is_not_said_in_sql_is_refused_by_name(rules, said, tmp_path, request):
+    url = made_in("duckdb", make(rows_of(5)), tmp_path, request)
+    records = DatabaseRecords(url, NamedRelation(table="kept"))
+    with pytest.raises(SchemaError) as caught:
+        records.check(changed(*rules))
+    records.close()
+    assert caught.value.field == said

@@ -12,6 +12,7 @@ pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import pandas as pd
 import worlds
+from engines import ENGINES, made_in
 
 import doublure as db
 from doublure.cli.main import app
@@ -35,20 +36,13 @@ columns:
   seen: {type: datetime, bounds: [2020-01-01T00:00:00, 2023-12-31T23:59:59], missing: false}
   wake: {type: time, bounds: ["04:00", "23:00"], step: 60, missing: true}
 """
-ENGINES = ["duckdb", "postgresql"]
 
 
-def base(engine, folder, monkeypatch, request, rows, name="streamed"):
+def base(engine, folder, request, rows, name="streamed"):
     """Return the address of a database that has a table of rows."""
-    if engine == "duckdb":
-        return worlds.duck_file(folder / "f.db", rows, name)
-    pytest.importorskip("adbc_driver_postgresql", reason="pip install doublure[sql]")
-    server = request.getfixturevalue("postgres")
-    monkeypatch.setenv("PGPASSWORD", server.password)
-    with server.connect() as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
-        worlds.create(connection.execute, rows, name)
-    return server.url()
+    if engine == "postgresql":
+        pytest.importorskip("adbc_driver_postgresql", reason="pip install doublure[sql]")
+    return made_in(engine, lambda run: worlds.create(run, rows, name), folder, request)
 
 
 def table_of(url, table):
@@ -58,7 +52,7 @@ def table_of(url, table):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_cells_of_a_stream_are_those_of_the_rows(engine, tmp_path, monkeypatch, request):
     rows, schema = worlds.records(80), db.Schema.parse(SCHEMA)
-    url = base(engine, tmp_path, monkeypatch, request, rows)
+    url = base(engine, tmp_path, request, rows)
     worlds.duck_file(tmp_path / "own.db", rows)
     own = open_data(worlds.duck_rows(tmp_path / "own.db"), "table", schema.written).load(schema)
     source = open_data(DatabaseStream(url, NamedRelation(table="streamed")), "table", schema.written)
@@ -117,7 +111,7 @@ def test_a_time_without_an_end_is_missing_in_a_stream(engine, kind, column, tmp_
 def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(engine, tmp_path, monkeypatch, request):
     """Rule 11: no row is asked for before the charge. Types are kept; a table is never replaced unasked."""
     pytest.importorskip("torch", reason="pip install doublure[torch]")
-    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    url = base(engine, tmp_path, request, worlds.records(60))
     plan = db.plan(db.Schema.parse(SCHEMA), method="dpgan", epsilon=3.0, delta=1e-4, steps=2, accountant="rdp")
     ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
     read, charged = DatabaseStream._batches, []
@@ -162,7 +156,7 @@ def test_a_method_with_gradients_reads_after_the_charge_and_writes_a_table_back(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_rows_of_a_release_become_a_table(engine, tmp_path, monkeypatch, request):
     """The bundle is verified as always, and the table has its rows."""
-    url = base(engine, tmp_path, monkeypatch, request, worlds.records(60))
+    url = base(engine, tmp_path, request, worlds.records(60))
     schema = db.Schema.parse(SCHEMA)
     plan = db.plan(schema, epsilon=3.0, delta=1e-4, accountant="rdp", fit_steps=5, starts=1)
     ledger = db.Ledger.create(tmp_path / "l", dataset="people", epsilon=9.0, delta=1e-3)
@@ -184,7 +178,7 @@ def test_the_rows_of_a_release_become_a_table(engine, tmp_path, monkeypatch, req
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monkeypatch, request):
-    url = base(engine, tmp_path, monkeypatch, request, worlds.records(5))
+    url = base(engine, tmp_path, request, worlds.records(5))
     made = table_of(url, "half")
     with pytest.raises(ZeroDivisionError), table_output(made, forced=False):
         raise ZeroDivisionError

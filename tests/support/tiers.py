@@ -30,7 +30,7 @@ LONG = frozenset(
     {
         "attack", "auditing", "cli", "data/series/test_stamps.py", "data/test_csv_files.py",
         "data/test_csv_records.py", "data/test_object_stores.py", "databases/test_counting.py",
-        "databases/test_private.py", "encode/test_gaps.py",
+        "databases/test_private.py", "databases/test_rules.py", "databases/test_units.py", "encode/test_gaps.py",
         "encode/test_pairwise_swapping.py", "end_to_end", "evaluate", "ledger/test_chain.py", "ledger/test_faults.py",
         "ledger/test_processes.py", "ledger/test_server.py", "golden",
         "methods/test_bayesgan.py", "methods/test_chain_fitting.py",

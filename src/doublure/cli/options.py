@@ -44,7 +44,11 @@ Again = Annotated[
     bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
 ]
 InDatabase = Annotated[
-    str | None, typer.Option("--table", help="In a database, the table or view whose rows are the records.")
+    str | None,
+    typer.Option(
+        "--table",
+        help="In a database, the table or view of records; for a draft of several: a,b.",
+    ),
 ]
 OfRows = Annotated[
     str | None, typer.Option("--query", help="Or a query, each of whose rows is made of one row; see docs/sources.md.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -122,10 +123,11 @@ def check(
     Ends with exit code 4 if anything is missing.
     """
     from doublure.drafting.check import check as compare
+    from doublure.schema import Schema
 
     if values is not None and data is None:
         raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
-    given = looked_at(data, table, query)
+    given = looked_at(data, table, query, Schema.load(schema).to_plain().get("tables", ()))
     if values is not None and not isinstance(given, str):
         remedy = "leave it out; a fit counts in the database what does not fit, and names the columns"
         raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
@@ -148,15 +150,20 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
-def looked_at(data: str | None, table: str | None, query: str | None) -> str | pd.DataFrame | None:
-    """Return the data whose header is looked at: a place, or the header of a table in a database."""
+def looked_at(
+    data: str | None, table: str | None, query: str | None, tables: Iterable[str] = ()
+) -> str | pd.DataFrame | Mapping[str, pd.DataFrame] | None:
+    """Return the data whose header is looked at: a place, or the header of a table in a database, or of several."""
     from doublure.data.databases.address import is_database
-    from doublure.data.databases.relation import refuse_elsewhere
+    from doublure.data.databases.relation import refuse_elsewhere, refuse_named
 
     if data is not None and is_database(data):
         from doublure.data.databases.header import empty_table
 
-        return empty_table(data, table, query)
+        if tables:
+            refuse_named(table, query)
+        names = [*tables] or (table.split(",") if table is not None and "," in table else [])
+        return {name: empty_table(data, name) for name in names} or empty_table(data, table, query)
     refuse_elsewhere(table, query)
     return data
 
@@ -166,7 +173,7 @@ def interactive() -> bool:
     return sys.stdout.isatty()
 
 
-def _asked(data: str | pd.DataFrame | None, made: Draft) -> Draft:
+def _asked(data: str | pd.DataFrame | Mapping[str, pd.DataFrame] | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
     from doublure.drafting.asking import FactDialogue, ask_for_facts
     from doublure.drafting.draft import redrafted

@@ -173,14 +173,16 @@ class Check:
         return lines
 
 
-def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = None) -> Check:
+def check(
+    schema: Schema | str | Path, data: str | Path | pd.DataFrame | Mapping[str, pd.DataFrame] | None = None
+) -> Check:
     """Say what a schema still lacks, and whether the data's header fits it.
 
     No record is read, but for readings of series that no column and no rule keeps apart: whether two have one moment.
 
     Args:
         schema: A schema or its file.
-        data: A path, a DataFrame, or arrays.
+        data: A path, a DataFrame, arrays, or a mapping of tables.
 
     Raises:
         SchemaError: The file is not a schema.

@@ -32,7 +32,7 @@ from doublure.support.tensors import Array, as_array
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BEFORE, _NEXT, _ANY, _SHOWN = 1, 2, 3, 4
+BEFORE, NEXT, ANY, SHOWN = 1, 2, 3, 4
 """Turns of a unit's mark, beside its own."""
 _DRAWN_BYTES = 200_000_000
 """Memory for units of several levels while they are drawn, each with a place for every row that it may have."""
@@ -131,7 +131,7 @@ class RelationalEncoder(Encoder):
         some = np.flatnonzero(self._counts(content, name).any(1))
         many = np.bincount(content.parents[name][some], minlength=len(content))
         units = np.flatnonzero(many)
-        which = _among(remarked(remarked(content.marks[units], number), _SHOWN), many[units])
+        which = _among(remarked(remarked(content.marks[units], number), SHOWN), many[units])
         return units, some[(np.cumsum(many) - many)[units] + which]
 
     def _show(
@@ -159,17 +159,17 @@ class RelationalEncoder(Encoder):
         units, begins, many, marks = units[having], begins[having], many[having], marks[having]
         first = np.zeros(len(units), dtype=np.int64) if child.order >= 0 else _among(marks, many)
         found[units, child.first] = rows[begins + first]
-        anywhere = _among(remarked(marks, _ANY), many)
+        anywhere = _among(remarked(marks, ANY), many)
         found[units, child.place] = anywhere
         found[units, child.any] = rows[begins + anywhere]
         more = np.flatnonzero(many > 1)
         several, begins, held, marks = units[more], begins[more], many[more], marks[more]
         if child.order >= 0:
-            before = _among(remarked(marks, _BEFORE), held - 1)
+            before = _among(remarked(marks, BEFORE), held - 1)
             following = before + 1
         else:
-            before = _among(remarked(marks, _BEFORE), held)
-            following = _among(remarked(marks, _NEXT), held - 1)
+            before = _among(remarked(marks, BEFORE), held)
+            following = _among(remarked(marks, NEXT), held - 1)
             following += following >= before
         found[several, child.left] = held - 1 - following
         found[several, child.before] = rows[begins + before]

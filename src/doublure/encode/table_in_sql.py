@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure.data.databases.reading import RANK
 from doublure.encode.columns import ListedEncoding
 from doublure.encode.differences import Gap
 from doublure.encode.numeric import IntegerEncoding
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def select_codes(
-    encoder: TableValues, cells: CellsInSql, source: Any, *, ranked: bool
+    encoder: TableValues, cells: CellsInSql, source: Any, kept: Sequence[str] = ()
 ) -> tuple[Any, Sequence[SqlLookup]]:
     """Return the statement that selects ``c0``, ``c1``, … the codes of each part of a record.
 
@@ -34,7 +33,7 @@ def select_codes(
         encoder: Of the resolved schema.
         cells: The names of canonical cells.
         source: The statement, or the name of the table, that has them.
-        ranked: Whether records have a rank in their unit, which is kept.
+        kept: Columns that are kept beside them.
 
     Returns:
         The statement, and the public values that it joins.
@@ -69,9 +68,8 @@ def select_codes(
             gone = sql.is_null(number)
         inner += [gone.as_(f"gone{part}"), state.as_(f"state{part}")]
         outer.append(sql.cast(_with_holes(own, part, code), _narrowest(own)).as_(f"c{part}"))
-    if ranked:
-        inner.append(exp.column(RANK).as_(RANK))
-        outer.append(exp.column(RANK).as_(RANK))
+    inner += [exp.column(name).as_(name) for name in kept]
+    outer += [exp.column(name) for name in kept]
     read = sql.select(*inner, of=source)
     joined = cells.words.lookups[begun:]
     read = _joined(read, [each for each in joined if each.name not in {own.name for own in later}])

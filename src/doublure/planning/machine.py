@@ -68,7 +68,13 @@ def memory_bytes() -> int | None:
 
 
 def choose_placement(
-    chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
+    chosen: Method,
+    schema: Schema,
+    settings: MethodSettings,
+    memory: int | None = None,
+    *,
+    elsewhere: bool = False,
+    database: bool = False,
 ) -> RecordPlacement:
     """Return the place for records: memory, if no limit is given and they fit, or if the method allows nothing else.
 
@@ -78,11 +84,12 @@ def choose_placement(
         settings: With defaults resolved.
         memory: What the run may hold, in bytes; None: what there is.
         elsewhere: Whether records stay where they are, and are never held here.
+        database: Whether a database counts them.
     """
     work = chosen.work(schema, settings)
     there = memory_bytes() if memory is None else memory
     scarce = there is not None and (memory is not None or needed_bytes(chosen, schema, settings) > there)
-    if work.records_bytes and (elsewhere or scarce):
+    if (work.counted_bytes if database else work.records_bytes) and (elsewhere or scarce):
         return RecordPlacement.IN_PARTITIONS
     if work.drawn_bytes and scarce and not elsewhere:
         return RecordPlacement.ON_DISK
@@ -90,7 +97,13 @@ def choose_placement(
 
 
 def refuse_too_large(
-    chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
+    chosen: Method,
+    schema: Schema,
+    settings: MethodSettings,
+    memory: int | None = None,
+    *,
+    elsewhere: bool = False,
+    database: bool = False,
 ) -> None:
     """Refuse a run that this machine, or the memory that it is given, could not hold, wherever records lie.
 
@@ -102,15 +115,16 @@ def refuse_too_large(
         settings: With defaults resolved.
         memory: What the run may hold, in bytes; None: what there is.
         elsewhere: Whether records stay where they are, and are never held here.
+        database: Whether a database counts them.
 
     Raises:
         SettingError: Naming the column that makes the networks wide, or the lot, and what to do.
     """
     work = chosen.work(schema, settings)
     needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
-    placement = choose_placement(chosen, schema, settings, memory, elsewhere=elsewhere)
+    placement = choose_placement(chosen, schema, settings, memory, elsewhere=elsewhere, database=database)
     if placement is RecordPlacement.IN_PARTITIONS:
-        needed += PARTITION_BYTES - work.records_bytes
+        needed += PARTITION_BYTES - work.counted_bytes
     elif placement is RecordPlacement.ON_DISK:
         needed += _DRAWN_BYTES + _UNIT_BYTES * schema.public_units * schema.unit.max_records - work.drawn_bytes
     if there is None or needed <= there:

@@ -22,11 +22,12 @@ a query that needs all records in one place     is refused before anything is as
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from doublure.errors import NotAsPriced, SettingError
@@ -85,6 +86,19 @@ class Partitions(ABC, Generic[P]):
 
         Args:
             view: Records to records, each from itself alone (:meth:`doublure.private.records.PrivateRecords.mapped`).
+        """
+        raise TypeError(f"{type(self).__name__} asks of records as they are")
+
+    def having(
+        self, part: int, least: float, parts: npt.NDArray[np.int64], domains: Sequence[tuple[int, int]]
+    ) -> Partitions[Any]:
+        """Return the records as :meth:`doublure.private.records.PrivateRecords.having`; a database can.
+
+        Args:
+            part: The part that is compared.
+            least: Its least value.
+            parts: ``(Q,)`` the parts that are kept, in order.
+            domains: Of each of these the lowest and the highest code, missing included.
         """
         raise TypeError(f"{type(self).__name__} asks of records as they are")
 

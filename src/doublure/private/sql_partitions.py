@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,7 @@ _BUCKETS, _MOST_BUCKETS = 2**14, 2**18
 """Buckets that a part's codes fall in, and more where many cuts are close together: a table of some megabytes."""
 _CUTS, _MOST_CUTS = 2, 16
 """Cuts within a bucket, which are compared one by one: as many are wanted at most, and are taken at most."""
+_CELLS = "doublure_axis_cells"
 _BELOW = -(2**62)
 """A whole number below every code."""
 _NOT_COUNTED = "asks for more than counts, which is all that a database answers"
@@ -69,11 +71,21 @@ class CodeTable:
         name: Its name in the session.
         domains: Of each part the lowest and the highest code, missing included.
         most_records: Largest number of records of a unit. Private.
+        parts: The place of each part among its columns; None: as they stand.
+        least: The place of a column, and the least code there of a record that counts; None: all count.
     """
 
     name: str
     domains: Sequence[tuple[int, int]]
     most_records: int
+    parts: Sequence[int] | None = None
+    least: tuple[int, float] | None = None
+
+    def code(self, part: int) -> Expr:
+        """Return the column of a part."""
+        from sqlglot import exp
+
+        return exp.column(f"c{part if self.parts is None else self.parts[part]}", table=self.name)
 
 
 class _OnePart:
@@ -171,6 +183,13 @@ class SqlPartitions(Partitions[Any]):
         self._axes = 0
 
     @override
+    def having(self, part: int, least: float, parts: IntArray, domains: Sequence[tuple[int, int]]) -> SqlPartitions:
+        if self._table.most_records > 1:
+            raise TypeError("records of one unit would count as several units")
+        table = replace(self._table, parts=parts.tolist(), domains=domains, least=(part, least))
+        return SqlPartitions(self._database, table, self._check)
+
+    @override
     def refuse_unfit(self, query: Query[Any]) -> None:
         require_partitionable(query)
         if not isinstance(query, (Counts, CompositeQuery)):
@@ -205,29 +224,27 @@ class SqlPartitions(Partitions[Any]):
         named = {key: f"a{number}" for number, key in enumerate(axes)}
         found = exp.select(*(said[key].cell.as_(name) for key, name in named.items()), copy=False)
         found = found.from_(self._table.name, copy=False)
+        if self._table.least is not None:
+            part, least = self._table.least
+            found = found.where(exp.column(f"c{part}", table=self._table.name) >= sql.real(least), copy=False)
         for key in axes:
             if (joined := said[key].joined) is not None:
                 join = exp.Join(this=exp.to_table(joined[0]), on=joined[1].copy(), method=said[key].method)
                 found.append("joins", join)
         if self._database.words.dialect == "postgres":  # a cell is computed once, for all tables
             found = found.offset(0, copy=False)
-        names, keys = [f"k{number}" for number in range(len(tables))], []
-        for table in tables:
-            place: Expr = sql.cast(sql.whole(0), "bigint")
-            for axis in table:
-                place = place * sql.whole(axis.size) + exp.column(named[id(axis)])
-            keys.append(place)
-        placed = exp.select(*(key.as_(name) for key, name in zip(keys, names, strict=True)), copy=False)
-        placed = placed.from_(sql.nested(found, "found"), copy=False)
-        columns = [exp.column(name) for name in names]
-        sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column.copy()]) for column in columns])
-        grouped = sql.select(*columns, exp.Count(this=exp.Star()).as_("n"), of=sql.nested(placed, "placed"))
-        grouped.set("group", exp.Group(grouping_sets=[sets]))
-        which = sql.case(*((sql.no(sql.is_null(column)), sql.whole(at)) for at, column in enumerate(columns)))
-        where = sql.call("COALESCE", *columns, sql.whole(0))
-        rows = self._database.rows(
-            sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
-        )
+        places = [
+            reduce(lambda place, axis: place * sql.whole(axis.size) + exp.column(named[id(axis)]), table, _zero())
+            for table in tables
+        ]
+        if self._database.words.one_by_one and len(tables) > 1:
+            sizes = {named[id(axis)]: axis.size for table in tables for axis in table}
+            kept = (sql.cast(exp.column(name), _narrowest(size)).as_(name) for name, size in sizes.items())
+            self._database.store(_CELLS, sql.select(*kept, of=sql.nested(found, "found")))
+            rows = self._database.rows(_one_by_one(tables, named, places))
+            self._database.run(f"DROP TABLE {_CELLS}")
+        else:
+            rows = self._database.rows(_by_sets(places, found))
         counts = [np.zeros(_count_cells(table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
             counts[at][cell] += count
@@ -236,12 +253,11 @@ class SqlPartitions(Partitions[Any]):
     # -- axes ------------------------------------------------------------------------------------------------------
 
     def _said(self, axis: AnyAxis) -> _SaidAxis:
-        from sqlglot import exp
 
         if isinstance(axis, Patterns):
             return self._pattern(axis)
         part: int = axis.part  # type: ignore[attr-defined]  # of all others
-        code = sql.cast(exp.column(f"c{part}", table=self._table.name), "bigint")  # sums would pass a narrower type
+        code = sql.cast(self._table.code(part), "bigint")  # sums would pass a narrower type
         first, last = self._table.domains[part]
         if last - first < _DENSE:
             codes = np.arange(first, last + 1, dtype=np.int64)
@@ -261,7 +277,7 @@ class SqlPartitions(Partitions[Any]):
 
         pattern: Expr = sql.whole(0)
         for place, (part, mark) in enumerate(zip(axis.parts, axis.marks, strict=True)):
-            reached = exp.column(f"c{part}", table=self._table.name) >= sql.real(mark)
+            reached = self._table.code(part) >= sql.real(mark)
             pattern = pattern + sql.case((reached, sql.whole(1 << place)), otherwise=sql.whole(0))
         runs = _CodeRuns.of(np.arange(len(axis.cells)), axis.cells)
         if len(runs.starts) <= MOST_CASES:
@@ -316,6 +332,56 @@ class _SaidAxis:
     cell: Expr
     joined: tuple[str, Expr] | None = None
     method: str | None = None
+
+
+def _by_sets(places: Sequence[Expr], cells: Any) -> Any:
+    """Return the statement that counts all tables in one pass over the cells of records.
+
+    Args:
+        places: Of each table the place of a record in it.
+        cells: The statement that gives a record's cell on each axis.
+    """
+    from sqlglot import exp
+
+    names = [f"k{number}" for number in range(len(places))]
+    placed = exp.select(*(place.as_(name) for place, name in zip(places, names, strict=True)), copy=False)
+    placed = placed.from_(sql.nested(cells, "found"), copy=False)
+    columns = [exp.column(name) for name in names]
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column.copy()]) for column in columns])
+    grouped = sql.select(*columns, exp.Count(this=exp.Star()).as_("n"), of=sql.nested(placed, "placed"))
+    grouped.set("group", exp.Group(grouping_sets=[sets]))
+    which = sql.case(*((sql.no(sql.is_null(column)), sql.whole(at)) for at, column in enumerate(columns)))
+    where = sql.call("COALESCE", *columns, sql.whole(0))
+    return sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
+
+
+def _one_by_one(tables: Sequence[Table], named: Mapping[int, str], places: Sequence[Expr]) -> Any:
+    """Return the statement that counts each table by itself, of cells that are kept.
+
+    Args:
+        tables: The tables.
+        named: Axis, by its identity -> the column of its cells.
+        places: Of each table the place of a record in it.
+    """
+    from sqlglot import exp
+
+    counts = []
+    for at, (table, place) in enumerate(zip(tables, places, strict=True)):
+        columns = [*dict.fromkeys(named[id(axis)] for axis in table)]
+        grouped = sql.select(*map(exp.column, columns), exp.Count(this=exp.Star()).as_("n"), of=_CELLS)
+        grouped = grouped.group_by(*map(exp.column, columns), copy=False)
+        counts.append(
+            sql.select(sql.whole(at).as_("t"), place.as_("k"), exp.column("n"), of=sql.nested(grouped, "own"))
+        )
+    return reduce(lambda one, other: exp.union(one, other, distinct=False, copy=False), counts)
+
+
+def _zero() -> Expr:
+    return sql.cast(sql.whole(0), "bigint")
+
+
+def _narrowest(size: int) -> str:
+    return "smallint" if size <= np.iinfo(np.int16).max else "int"
 
 
 def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
@@ -382,23 +448,51 @@ def _carried(begun: Any, asked: Any, *, order: tuple[str, ...], value: str, kept
 # -- facts -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class FactColumn:
+    """A column of canonical cells in a database.
+
+    Attributes:
+        table: The name of the table that has them.
+        cells: The names of its columns.
+        name: The column's name there.
+    """
+
+    table: str
+    cells: CellsInSql
+    name: str
+
+    @property
+    def number(self) -> Expr:
+        """The number of a cell."""
+        from sqlglot import exp
+
+        return exp.column(f"n{self.cells.places[self.name]}")
+
+    @property
+    def label(self) -> Expr | None:
+        """The label of a cell, where the list of labels is to be learned."""
+        from sqlglot import exp
+
+        labelled = self.name in self.cells.labelled
+        return exp.column(f"l{self.cells.places[self.name]}") if labelled else None
+
+
 class SqlFactPartitions(Partitions[Any]):
     """Canonical cells in a database, of which facts are learned.
 
     Args:
         database: In a transaction.
-        table: The name of the table of cells.
-        cells: The names of its columns.
+        columns: The columns by the names that questions have for them.
         n_units: Number of units. Private.
         most_records: Largest number of records of a unit. Private.
     """
 
     def __init__(
-        self, database: DatabaseSession, table: str, cells: CellsInSql, n_units: int, most_records: int
+        self, database: DatabaseSession, columns: Mapping[str, FactColumn], n_units: int, most_records: int
     ) -> None:
         self._database = database
-        self._table = table
-        self._cells = cells
+        self._columns = columns
         self._n_units = n_units
         self._most_records = most_records
 
@@ -428,19 +522,19 @@ class SqlFactPartitions(Partitions[Any]):
     def _missing(self, name: str) -> IntArray:
         from sqlglot import exp
 
-        gone = sql.case((sql.is_null(exp.column(f"n{self._cells.places[name]}")), sql.whole(1)))
-        rows = self._database.rows(sql.select(exp.Count(this=gone).as_("n"), of=self._table))
+        own = self._columns[name]
+        gone = sql.case((sql.is_null(own.number), sql.whole(1)))
+        rows = self._database.rows(sql.select(exp.Count(this=gone).as_("n"), of=own.table))
         return np.array([rows[0][0]], dtype=np.int64)
 
     def _labelled(self, query: Categories | Shares) -> list[tuple[str, int]]:
         """Return labels with their numbers of cells, in the order of the labels. Private."""
         from sqlglot import exp
 
-        place = self._cells.places[query.name]
-        by_label = query.name in self._cells.labelled
-        key = exp.column(f"l{place}" if by_label else f"n{place}")
+        own = self._columns[query.name]
+        key, by_label = (own.number, False) if own.label is None else (own.label, True)
         rows = self._database.rows(
-            sql.select(key, exp.Count(this=exp.Star()).as_("n"), of=self._table)
+            sql.select(key, exp.Count(this=exp.Star()).as_("n"), of=own.table)
             .where(sql.no(sql.is_null(key)), copy=False)
             .group_by(key.copy(), copy=False)
         )
@@ -455,10 +549,11 @@ class SqlFactPartitions(Partitions[Any]):
         begun_at = [point for point in points for _ in range(2)]
         sides = [2 * (at % 2) for at in range(len(begun_at))]
         self._database.insert(grid, {"place": begun_at, "sort": sides, "cell": [*range(len(begun_at))]})
-        number = exp.column(f"n{self._cells.places[query.name]}")
+        own = self._columns[query.name]
+        number = own.number
         inside = sql.call("LEAST", sql.call("GREATEST", number, sql.real(points[0])), sql.real(points[-1]))
         found = (
-            sql.select(inside.as_("place"), exp.Count(this=exp.Star()).as_("n"), of=self._table)
+            sql.select(inside.as_("place"), exp.Count(this=exp.Star()).as_("n"), of=own.table)
             .where(sql.no(sql.is_null(number)), copy=False)
             .group_by(inside.copy(), copy=False)
         )

@@ -289,6 +289,8 @@ def _of_a_database(run: Mapping[str, Any]) -> list[str]:
     if not isinstance(found, Mapping):
         return []
     rows = f"table or view {printable(str(found['table']))}" if "table" in found else "a query of one table"
+    if "tables" in found:
+        rows = f"tables or views {', '.join(map(printable, found['tables']))}"
     return [f"The claim is about rows of {rows} in a database, not about records that a view made them from."]
 
 

@@ -9,34 +9,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from doublure.data.databases.address import is_database, read_address
+from doublure.data.databases.address import read_address
 from doublure.data.databases.connection import DatabaseSession, connect
-from doublure.data.databases.reading import CELLS, CellsInSql, bounded, misfits, read_cells, send_lookups
-from doublure.data.databases.relation import SourceRelation, choose_relation, refuse_elsewhere
-from doublure.data.databases.streaming import DatabaseStream
+from doublure.data.databases.reading import (
+    CELLS,
+    RANK,
+    UNIT,
+    CellsInSql,
+    bounded,
+    misfits,
+    read_cells,
+    send_lookups,
+)
+from doublure.data.databases.relation import SourceRelation, choose_relation
 from doublure.data.records import refuse_repeated
 from doublure.encode.table_in_sql import select_codes
 from doublure.encode.table_values import TableValues
-from doublure.errors import DataError, SchemaError, SettingError, printable
-from doublure.private.sql_partitions import CodeTable, SqlFactPartitions, SqlPartitions, rank_statement
+from doublure.errors import DataError, printable
+from doublure.private.sql_partitions import CodeTable, FactColumn, SqlFactPartitions, SqlPartitions, rank_statement
 from doublure.run.record_sources import RemoteSource
 from doublure.schema.columns import sql_words as sql
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.planning import Plan
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
     from doublure.private.queries.facts import FactRecords
     from doublure.schema import Schema
 
-_CODES = "doublure_codes"
+CODES = "doublure_codes"
 _PRIME = 2_147_483_647
 """2^31 - 1: products of two remainders fit 64 bits."""
 _MULTIPLIER = 48_271
@@ -64,6 +71,21 @@ class DatabaseRecords(RemoteSource):
         self._table: CodeTable | None = None
         self._fingerprint = ""
 
+    @classmethod
+    def of(cls, url: str, table: str | None, query: str | None, *, at_least: int) -> DatabaseRecords:
+        """Return the records that a user names.
+
+        Args:
+            url: Of the database.
+            table: The table or view.
+            query: Or a query of rows.
+            at_least: Fewer records than this are refused.
+
+        Raises:
+            SettingError: Neither or both are given.
+        """
+        return cls(url, choose_relation(table, query), at_least=at_least)
+
     @property
     @override
     def public(self) -> Mapping[str, Any]:
@@ -76,20 +98,15 @@ class DatabaseRecords(RemoteSource):
         Raises:
             InputError: A column is missing or stored otherwise, or the schema has what is not said in SQL.
         """
-        if schema.kind != "table":
-            remedy = "plan a table, or export the data"
-            raise SchemaError(f"is {schema.kind}, which is not counted in a database", field="kind", remedy=remedy)
         self._schema = schema
         self._database = database = connect(self._address)
         source = self._relation.source(database)
 
         header = database.header(sql.select("*", of=source))
         names = [name for name, _ in header]
-        for name in schema.columns:
-            if names.count(name) != 1:
-                said = "is not a column of the data" if name not in names else "stands more than once in the header"
-                raise DataError(said, field=name, remedy="fix the schema, or name the column in a view")
-        self._cells = read_cells(schema, dict(header), source, database.words())
+        refuse_absent(names, schema.columns)
+        keys = {} if schema.unit.id is None else {UNIT: schema.unit.id}
+        self._cells = read_cells(schema, dict(header), source, database.words(), keys)
 
     @override
     def read(self) -> None:
@@ -103,10 +120,8 @@ class DatabaseRecords(RemoteSource):
         send_lookups(database, cells.words.lookups)
         counts = [int(each) for each in database.rows(misfits(cells, schema))[0]]
         records = counts[0] if schema.unit.id is None else counts[-2]
-        self._refuse_misfits(counts)
-        if records < self._at_least:
-            remedy = "give the table that the schema describes"
-            raise DataError(f"has fewer than {self._at_least} records", field=self._relation.shown, remedy=remedy)
+        refuse_misfits(counts, cells, schema)
+        refuse_few(records, self._at_least, self._relation.shown)
         self._units, self._most = records, min(1, records)
         if not schema.questions and schema.unit.id is None:
             return
@@ -123,7 +138,8 @@ class DatabaseRecords(RemoteSource):
         database, _, cells = self._parts
         if not self._materialised:
             raise TypeError("nothing is to be learned")
-        return SqlFactPartitions(database, CELLS, cells, self._units, self._most)
+        columns = {name: FactColumn(table=CELLS, cells=cells, name=name) for name in cells.places}
+        return SqlFactPartitions(database, columns, self._units, self._most)
 
     @override
     def encoded(self, encoder: Encoder, path: Path | None) -> DatabaseRecords:
@@ -138,14 +154,14 @@ class DatabaseRecords(RemoteSource):
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are counted in a database")
         source = exp.to_table(CELLS) if self._materialised else sql.nested(cells.statement, "cells")
-        statement, joined = select_codes(encoder, cells, source, ranked=schema.unit.id is not None)
+        statement, joined = select_codes(encoder, cells, source, [] if schema.unit.id is None else [RANK])
         send_lookups(database, joined)
-        database.store(_CODES, statement)
+        database.store(CODES, statement)
         if self._materialised:
             database.run(f"DROP TABLE {CELLS}")
         database.settle()
         domains = [(own.first, own.last + own.nullable) for own in encoder.domains]
-        self._table = CodeTable(name=_CODES, domains=domains, most_records=self._most)
+        self._table = CodeTable(name=CODES, domains=domains, most_records=self._most)
         self._fingerprint = self._checksum(len(domains))
         return self
 
@@ -158,7 +174,7 @@ class DatabaseRecords(RemoteSource):
         """Return the records as the one partition that the database counts."""
         if self._table is None:
             raise TypeError("nothing is encoded")
-        return SqlPartitions(self._parts[0], self._table, check)
+        return SqlPartitions(self._session[0], self._table, check)
 
     def close(self) -> None:
         """Roll back, and close the connection."""
@@ -167,40 +183,16 @@ class DatabaseRecords(RemoteSource):
             self._database = None
 
     @property
-    def _parts(self) -> tuple[DatabaseSession, Schema, CellsInSql]:
-        if self._database is None or self._schema is None or self._cells is None:
+    def _session(self) -> tuple[DatabaseSession, Schema]:
+        if self._database is None or self._schema is None:
             raise TypeError("nothing was checked")
-        return self._database, self._schema, self._cells
+        return self._database, self._schema
 
-    def _refuse_misfits(self, counts: list[int]) -> None:
-        """Refuse cells that do not fit, all columns at once, and never a cell or how many there are."""
-        _, schema, cells = self._parts
-        if schema.misfit != "refuse":
-            return
-        wrong = [name for name, place in cells.places.items() if counts[1 + 2 * place]]
-        gone = [
-            name
-            for name, place in cells.places.items()
-            if counts[2 + 2 * place] and schema.columns[name].missing is False
-        ]
-        if wrong:
-            own = [schema.columns[name] for name in wrong]
-            said = "; ".join(dict.fromkeys(column.expected for column in own))
-            kinds = ", ".join(dict.fromkeys(column.type for column in own))
-            raise DataError(f"has cells that are no {kinds} of the schema", field=_all(wrong), remedy=said)
-        if gone:
-            said = "has missing cells, and the schema says missing: false"
-            raise DataError(said, field=_all(gone), remedy="fix either")
-        rules = zip(cells.rules, counts[1 + 2 * len(cells.places) :], strict=False)
-        for rule, broken in rules:
-            if broken:
-                remedy = "fix the rule or the data"
-                raise DataError(
-                    f"has records that break the rule {rule.word}", field=_all([*rule.names]), remedy=remedy
-                )
-        if schema.unit.id is not None and counts[-2] < counts[0]:
-            said = "has records that name no unit"
-            raise DataError(said, field=schema.unit.id, remedy="give every record its unit's id")
+    @property
+    def _parts(self) -> tuple[DatabaseSession, Schema, CellsInSql]:
+        if self._cells is None:
+            raise TypeError("nothing was checked")
+        return *self._session, self._cells
 
     def _checksum(self, parts: int) -> str:
         """Return a hash of the multiset of encoded records: sums of a mix of each one's codes, in whole numbers."""
@@ -214,10 +206,10 @@ class DatabaseRecords(RemoteSource):
                 this=exp.Paren(this=exp.Paren(this=mix) * sql.whole(_MULTIPLIER) + positive),
                 expression=sql.whole(_PRIME),
             )
-        inner = sql.select(mix.as_("mixed"), of=_CODES)
+        inner = sql.select(mix.as_("mixed"), of=CODES)
         square = exp.Mod(this=exp.Paren(this=exp.column("mixed") * exp.column("mixed")), expression=sql.whole(_PRIME))
         sums = [exp.Count(this=exp.Star()), exp.Sum(this=exp.column("mixed")), exp.Sum(this=square)]
-        row = self._parts[0].rows(
+        row = self._session[0].rows(
             sql.select(*(each.as_(f"sum{at}") for at, each in enumerate(sums)), of=sql.nested(inner, "mixes"))
         )[0]
         return hashlib.sha256(json.dumps([int(each or 0) for each in row]).encode()).hexdigest()
@@ -226,32 +218,63 @@ class DatabaseRecords(RemoteSource):
         return "DatabaseRecords(private)"
 
 
-def place_in_database(
-    data: Any, plan: Plan, engine: object, table: str | None, query: str | None, *, counted: bool
-) -> Any:
-    """Return records in a database where data is the URL of one; else the data as it is.
-
-    Args:
-        data: The given data.
-        plan: The plan of the run.
-        engine: The place of records.
-        table: In a database, the table or view.
-        query: Or a query of rows.
-        counted: Whether the method only counts, so that records stay there; else they are streamed.
+def refuse_few(records: int, least: int, shown: str) -> None:
+    """Refuse too few records, which are no data of this schema.
 
     Raises:
-        SettingError: A table or a query is given with another kind of data, or neither with a database; or an engine
-            that is no database.
+        DataError: Naming the table as it is shown.
     """
-    if not is_database(data):
-        refuse_elsewhere(table, query)
-        return data
-    if engine != "local":
-        raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")
-    relation = choose_relation(table, query)
-    if counted:
-        return DatabaseRecords(data, relation, at_least=plan.fewest_records)
-    return DatabaseStream(data, relation, plan.schema)
+    if records < least:
+        raise DataError(
+            f"has fewer than {least} records", field=shown, remedy="give the table that the schema describes"
+        )
+
+
+def refuse_absent(names: Sequence[str], needed: Iterable[str]) -> None:
+    """Refuse a header in which a column is not there, or stands twice.
+
+    Raises:
+        DataError: Naming it.
+    """
+    for name in needed:
+        if names.count(name) != 1:
+            said = "is not a column of the data" if name not in names else "stands more than once in the header"
+            raise DataError(said, field=name, remedy="fix the schema, or name the column in a view")
+
+
+def refuse_misfits(counts: Sequence[int], cells: CellsInSql, schema: Schema) -> None:
+    """Refuse cells that do not fit, all columns at once, and never a cell or how many there are.
+
+    Args:
+        counts: That :func:`~doublure.data.databases.reading.misfits` asks for.
+        cells: Of the table.
+        schema: Of the table.
+
+    Raises:
+        DataError: Naming the columns.
+    """
+    if schema.misfit != "refuse":
+        return
+    wrong = [name for name, place in cells.places.items() if counts[1 + 2 * place]]
+    gone = [
+        name for name, place in cells.places.items() if counts[2 + 2 * place] and schema.columns[name].missing is False
+    ]
+    if wrong:
+        own = [schema.columns[name] for name in wrong]
+        said = "; ".join(dict.fromkeys(column.expected for column in own))
+        kinds = ", ".join(dict.fromkeys(column.type for column in own))
+        raise DataError(f"has cells that are no {kinds} of the schema", field=_all(wrong), remedy=said)
+    if gone:
+        said = "has missing cells, and the schema says missing: false"
+        raise DataError(said, field=_all(gone), remedy="fix either")
+    rules = zip(cells.rules, counts[1 + 2 * len(cells.places) :], strict=False)
+    for rule, broken in rules:
+        if broken:
+            remedy = "fix the rule or the data"
+            raise DataError(f"has records that break the rule {rule.word}", field=_all([*rule.names]), remedy=remedy)
+    if schema.unit.id is not None and counts[-2] < counts[0]:
+        said = "has records that name no unit"
+        raise DataError(said, field=schema.unit.id, remedy="give every record its unit's id")
 
 
 def _all(names: list[str]) -> str:

@@ -47,7 +47,8 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
 from doublure.planning.planner import refuse_open_unit
-from doublure.run.database_records import DatabaseRecords, place_in_database
+from doublure.run.database_records import DatabaseRecords
+from doublure.run.database_units import place_in_database
 from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
@@ -143,11 +144,12 @@ def fit(
         _refuse_forged(plan)
         refuse_open_unit(plan.schema)
     chosen, most = methods.method(plan.method), parse_bytes(memory)
-    counted = choose_placement(chosen, plan.schema, plan.settings, elsewhere=True) is RecordPlacement.IN_PARTITIONS
+    counted = bool(chosen.work(plan.schema, plan.settings).counted_bytes)
     data = place_in_database(data, plan, engine, table, query, counted=counted)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
-    refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
-    placement = choose_placement(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    place = {"elsewhere": elsewhere, "database": isinstance(data, DatabaseRecords)}
+    refuse_too_large(chosen, plan.schema, plan.settings, most, **place)
+    placement = choose_placement(chosen, plan.schema, plan.settings, most, **place)
     if engine != LOCAL:
         refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:

@@ -151,6 +151,19 @@ class Job(Generic[S_co, E_co]):
             return replace(self, records=view(self.records))
         return replace(self, partitions=self.partitions.map(view))
 
+    def having(self, part: int, least: float, parts: npt.NDArray[np.int64], domains: Sequence[tuple[int, int]]) -> Job:
+        """Return the job of the records in which one part is large enough, reduced to some parts.
+
+        Args:
+            part: The part that is compared.
+            least: Its least value.
+            parts: ``(Q,)`` the parts that are kept, in order.
+            domains: Of each of these the lowest and the highest code, missing included.
+        """
+        if self.partitions is None:
+            return replace(self, records=self.records.having(part, least, parts))
+        return replace(self, partitions=self.partitions.having(part, least, parts, domains))
+
     def stage(self, name: str, *, after: int) -> Job[S_co, E_co]:
         """Return the job of one stage, with its own noisy steps and its own state.
 

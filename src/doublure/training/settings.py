@@ -236,6 +236,8 @@ class Work:
         memory_bytes: Peak memory beyond the libraries.
         records_bytes: The part of ``memory_bytes`` for records that can be queried in partitions instead; 0 for a
             method that must hold them.
+        database_bytes: The part of ``memory_bytes`` for records that a database can count instead, and other partitions
+            cannot; else 0.
         drawn_bytes: The part of ``memory_bytes`` for records that can stay on disk and be read lot by lot; 0 for a
             method that must hold them, or that queries partitions.
         free_steps: Steps of networks trained on earlier releases; they cost time and no budget.
@@ -246,7 +248,13 @@ class Work:
     memory_bytes: int
     free_steps: int = 0
     records_bytes: int = 0
+    database_bytes: int = 0
     drawn_bytes: int = 0
+
+    @property
+    def counted_bytes(self) -> int:
+        """The part of ``memory_bytes`` for records that a database can count instead."""
+        return self.records_bytes or self.database_bytes
 
 
 def lower_settings(settings: S, **most: int) -> S:

@@ -179,6 +179,7 @@ class DuckDatabase(DatabaseSession):
     def settle(self) -> None:
         # Else it hashes the records, and looks each row of the small table up.
         self.run("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        self.run("SET perfect_ht_threshold = 18")  # cells of a statement, in bits: they are counted without hashing
 
     @override
     def header(self, statement: Any) -> list[tuple[str, StoredAs]]:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from doublure.data.databases.rule_fixes import RuleFixes
 from doublure.errors import DataError, SchemaError
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.columns.sql_words import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 UNIT, RANK = "unit", "ranked"
 CELLS = "doublure_cells"
-_UNIT = "raw_unit"
 _RAW, _READ, _FITTED = "raw_cells", "read_cells", "fitted_cells"
 
 
@@ -67,12 +67,18 @@ class CellsInSql:
     @property
     def names(self) -> list[str]:
         """The names of the selected columns, without misfits."""
-        found = [f"n{place}" for place in self.places.values()]
-        found += [f"s{self.places[name]}" for name in self.places if name in self.stated]
-        return found + [f"l{self.places[name]}" for name in self.places if name in self.labelled]
+        found = (own for name in self.places for own in self.columns_of(name))
+        return sorted(found, key=lambda own: "nsl".index(own[0]))
+
+    def columns_of(self, name: str) -> list[str]:
+        """Return the names of the selected columns of one."""
+        kinds = ["n", *("s" for _ in range(name in self.stated)), *("l" for _ in range(name in self.labelled))]
+        return [f"{kind}{self.places[name]}" for kind in kinds]
 
 
-def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, words: SqlWords) -> CellsInSql:
+def read_cells(
+    schema: Schema, header: Mapping[str, StoredAs], source: Any, words: SqlWords, keys: Mapping[str, str]
+) -> CellsInSql:
     """Return the statement that reads a table's cells.
 
     Args:
@@ -80,6 +86,7 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
         header: Column -> how the table stores it.
         source: The table or the query, as what a statement selects from.
         words: Of the engine.
+        keys: What a label that says what belongs to whom is called in the statement -> its column.
 
     Raises:
         DataError: A column is stored as its type does not read it, or written in a spelling of its own.
@@ -88,12 +95,12 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
 
     columns = {name: column for name, column in schema.columns.items() if column.modelled}
     places = {name: place for place, name in enumerate(columns)}
-    unit = schema.unit.id
-    asked = {name: f"r{place}" for name, place in places.items()} | ({} if unit is None else {unit: _UNIT})
+    begun = len(words.lookups)
     raw = []
-    for name, own in asked.items():
+    for name, place in places.items():
         value = exp.column(name, quoted=True)
-        raw.append((words.stripped(value) if name == unit or header[name] == "text" else value).as_(own))
+        raw.append((words.stripped(value) if header[name] == "text" else value).as_(f"r{place}"))
+    raw += [words.stripped(exp.column(name, quoted=True)).as_(f"raw_{own}") for own, name in keys.items()]
     stated, labelled = set(), set()
     read: list[Expr] = []
     fitted: list[Expr] = []
@@ -113,12 +120,12 @@ def read_cells(schema: Schema, header: Mapping[str, StoredAs], source: Any, word
         fitted += _named(fits, place)
         stated |= {name} if found.state is not None else set()
         labelled |= {name} if found.label is not None else set()
-    if unit is not None:
-        read.append(_read_unit(schema, header[unit]).as_(UNIT))
-        fitted.append(exp.column(UNIT).as_(UNIT))
+    for own, name in keys.items():
+        read.append(_read_key(schema, name, header[name], exp.column(f"raw_{own}")).as_(own))
+        fitted.append(exp.column(own).as_(own))
     inner = sql.select(*raw, of=source)
     middle = sql.select(*read, of=sql.nested(_apart(inner, words), _RAW))
-    for each in words.lookups:
+    for each in words.lookups[begun:]:
         on = exp.column("key", table=each.name).eq(each.key)
         middle = middle.join(each.name, on=on, join_type="LEFT", copy=False)
     outer = sql.select(*fitted, of=sql.nested(_apart(middle, words), _READ))
@@ -137,13 +144,8 @@ def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> Cell
     from sqlglot import exp
 
     own = tuple(rule for rule in schema.constraints if not rule.encoded)
-    if schema.misfit != "refuse":  # a column that follows from others is no part of a record, whatever it holds
-        changed = [rule for rule in own if not rule.deriving or len(own) > 1]
-        if changed:
-            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
-            field = f"constraints.{changed[0].word}"
-            raise SchemaError("is checked in a database, and changes no record there", field=field, remedy=remedy)
-        return cells
+    if schema.misfit != "refuse":
+        return with_fixes(cells, schema, own, names)
     if not own:
         return cells
     looked = dict.fromkeys(name for rule in own for name in rule.names)
@@ -166,24 +168,58 @@ def _with_rules(cells: CellsInSql, schema: Schema, names: Sequence[str]) -> Cell
     return replace(cells, statement=sql.select(*map(exp.column, names), *flags, of=nested), rules=own)
 
 
+def with_fixes(cells: CellsInSql, schema: Schema, rules: Sequence[Rule], names: Sequence[str]) -> CellsInSql:
+    """Return cells of which records that break a rule are changed, each by itself.
+
+    Raises:
+        SchemaError: A rule that changes records is not said in SQL.
+    """
+    if not rules or (len(rules) == 1 and rules[0].deriving):
+        return cells  # a column that follows from others is no part of a record, whatever it holds
+    deriving = next((rule for rule in rules if rule.derives), None)
+    try:
+        if deriving is not None:
+            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+            raise NotInSql(f"derives a column beside other rules, which change records; {remedy}")
+        fixes = RuleFixes(rules, schema.columns, cells.places, cells.stated, cells.words)
+        return replace(cells, statement=fixes.statement(cells.statement, names))
+    except NotInSql as refused:
+        message, _, remedy = str(refused).partition("; ")
+        words = [rules[0].word] if deriving is None else [deriving.word]
+        raise SchemaError(message, field=f"constraints.{words[0]}", remedy=remedy) from None
+
+
 def bounded(cells: CellsInSql, most: int) -> Any:
     """Return the statement of the cells in use: at most so many records of each unit, and their rank in it."""
     from sqlglot import exp
 
     kept = [exp.column(name) for name in cells.names]
-    content = sql.joined(*(_as_text(exp.column(name)) for name in cells.names))
-    order: list[Expr] = [cells.words.hashed(content), *(exp.column(name) for name in cells.names)]
-    rank = exp.Window(
-        this=exp.RowNumber(),
-        partition_by=[exp.column(UNIT)],
-        order=exp.Order(expressions=[exp.Ordered(this=each.copy(), nulls_first=True) for each in order]),
-    )
+    rank = ranked([UNIT], content_order(cells))
     named = sql.no(sql.is_null(exp.column(UNIT)))
-    ranked = sql.select(*kept, rank.as_(RANK), of=sql.nested(_apart(cells.statement, cells.words), _FITTED)).where(
+    found = sql.select(*kept, rank.as_(RANK), of=sql.nested(_apart(cells.statement, cells.words), _FITTED)).where(
         named, copy=False
     )
-    return sql.select(*(each.copy() for each in kept), exp.column(RANK), of=sql.nested(ranked, "ranked_cells")).where(
+    return sql.select(*(each.copy() for each in kept), exp.column(RANK), of=sql.nested(found, "ranked_cells")).where(
         exp.column(RANK) <= sql.whole(most), copy=False
+    )
+
+
+def content_order(cells: CellsInSql) -> list[Expr]:
+    """Return what puts records in an order that follows from their own cells: a public hash of these, then they."""
+    from sqlglot import exp
+
+    content = sql.joined(*(_as_text(exp.column(name)) for name in cells.names))
+    return [cells.words.hashed(content), *(exp.column(name) for name in cells.names)]
+
+
+def ranked(within: Sequence[str], order: Sequence[Expr]) -> Expr:
+    """Return the place of a record, from 1 on, among those that are alike in some columns."""
+    from sqlglot import exp
+
+    return exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[exp.column(name) for name in within],
+        order=exp.Order(expressions=[exp.Ordered(this=each.copy(), nulls_first=True) for each in order]),
     )
 
 
@@ -233,14 +269,11 @@ def _selected(reading: SqlReading, place: int) -> SqlReading:
     )
 
 
-def _read_unit(schema: Schema, kind: StoredAs) -> Expr:
-    from sqlglot import exp
-
-    name, said = str(schema.unit.id), exp.column(_UNIT)
+def _read_key(schema: Schema, name: str, kind: StoredAs, said: Expr) -> Expr:
     if kind not in ("whole", "text"):
         raise DataError("is no id", field=name, remedy="use texts or whole numbers, or a view that casts it")
     gone = sql.among(said, map(sql.text, schema.columns[name].missing_tokens))
-    return sql.case((gone, sql.nothing()), otherwise=said)
+    return sql.case((gone, sql.nothing()), otherwise=said.copy())
 
 
 def _as_text(value: Expr) -> Expr:

@@ -213,6 +213,18 @@ def choose_relation(table: str | None, query: str | None) -> SourceRelation:
     return NamedRelation(table=table)
 
 
+def refuse_named(table: str | None, query: str | None) -> None:
+    """Refuse a table or a query where a schema names all tables.
+
+    Raises:
+        SettingError: Naming which.
+    """
+    for name, given in (("table", table), ("query", query)):
+        if given is not None:
+            remedy = "leave it out: each table of the schema is read by its own name, or a view of that name"
+            raise SettingError("is for one table", field=name, remedy=remedy)
+
+
 def refuse_elsewhere(table: str | None, query: str | None) -> None:
     """Refuse a table or a query with data that is in no database.
 

@@ -71,7 +71,7 @@ class RelatedSource:
                 raise DataError(f"has no table {name}", field=self.name, remedy=remedy)
             needed = [own for own in table.columns if own not in table.unmodelled]
             needed += _keys_read(described, name)
-            with _named_by(name, described):
+            with named_by(name, described):
                 self.tables[name].check_names(needed)
 
     def load(self, schema: Schema, *, at_least: int = 2) -> RelatedSet:
@@ -123,7 +123,7 @@ class RelatedSource:
         holders: dict[str, _KeyHolders] = {}
         for name in (schema.root, *schema.children):
             table = schema.tables[name]
-            with _named_by(name, schema):
+            with named_by(name, schema):
                 frame, labels = self._read(schema, name, _keys_and_orders(table) if keys_alone else _modelled(table))
                 frame = frame if keys_alone else checked(frame, schema.table(name))
             owners = _joined(labels, table.foreign_keys)
@@ -304,7 +304,7 @@ def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: Relation
 
 
 @contextmanager
-def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
+def named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
     """Name columns that are refused by their table, too: several tables may have some of these names."""
     try:
         yield

@@ -30,6 +30,7 @@ from doublure.schema.visits import PEOPLE, RECORDS, SplitTables, VisitsSchema
 if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource
     from doublure.schema import Schema
+    from doublure.schema.columns import Column
     from doublure.schema.written import Written
 
 
@@ -92,7 +93,9 @@ def split(frame: pd.DataFrame, ids: pd.Series[Any], schema: VisitsSchema) -> Vis
     kept = kept_rows(codes.astype(np.int64), None if unit.order is None else frame[unit.order], unit.max_records)
     owner, rows = codes[kept].astype(np.int64), frame.iloc[kept].reset_index(drop=True)
     per_unit = [name for name in frame if schema.table_of(str(name)) == PEOPLE]
-    people = pd.DataFrame({name: _first_cells(rows[name], owner, len(names)) for name in per_unit})
+    people = pd.DataFrame(
+        {name: _first_cells(rows[name], schema.columns[str(name)], owner, len(names)) for name in per_unit}
+    )
     people = checked(people, related.table(PEOPLE).model_copy(update={"misfit": "coerce"}))
     frames = {PEOPLE: people, RECORDS: rows.drop(columns=per_unit)}
     marks = mark_keys(pd.Series(names, dtype=object))
@@ -100,16 +103,17 @@ def split(frame: pd.DataFrame, ids: pd.Series[Any], schema: VisitsSchema) -> Vis
     return VisitSet(content=content, unit=np.arange(len(names), dtype=np.int64), n_units=len(names))
 
 
-def _first_cells(cells: pd.Series[Any], owner: Ints, units: int) -> pd.Series[Any]:
-    """Return each unit's first cell that is not missing; a missing one where all are.
+def _first_cells(cells: pd.Series[Any], column: Column, owner: Ints, units: int) -> pd.Series[Any]:
+    """Return each unit's first cell that is not missing, of whatever kind; that of its first row where all are.
 
     Args:
         cells: ``(M,)``, unit by unit.
+        column: Of these.
         owner: ``(M,)`` ascending.
         units: How many there are, each with a row.
     """
     begins = np.searchsorted(owner, np.arange(units))
-    there = np.flatnonzero(cells.notna().to_numpy())
+    there = np.flatnonzero((cells.notna() & ~cells.isin(column.missing_texts[1:])).to_numpy())
     having, first = np.unique(owner[there], return_index=True)
     begins[having] = there[first]
     return cells.iloc[begins].reset_index(drop=True)

@@ -86,6 +86,11 @@ class RuleCell(NamedTuple):
     number: Expr
     state: Expr | None = None
 
+    @property
+    def held_state(self) -> Expr:
+        """The kind of missing cells that it is one of; the first, where there are not several."""
+        return whole(0) if self.state is None else self.state.copy()
+
 
 class SqlLookup(NamedTuple):
     """Public values that a statement joins, for more of them than an expression holds.
@@ -262,12 +267,14 @@ class SqlWords:
 
     Attributes:
         dialect: sqlglot's name of the engine's language.
+        one_by_one: Whether tables of counts are quicker one by one, of cells that are kept, than in one pass.
         bytewise: The engine's collation by bytes. By one that a column brings, a text would meet two of a list, and
             one record would decide under which of two texts others are counted.
     """
 
     dialect: ClassVar[str] = "duckdb"
     bytewise: ClassVar[str | None] = "C"
+    one_by_one: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.lookups: list[SqlLookup] = []
@@ -394,11 +401,16 @@ class SqlWords:
         """Return a public hash of a text."""
         return call("MD5", said)
 
+    def marked(self, said: Expr) -> Expr:
+        """Return a whole number below 2^32 that is as good as random and follows from a text."""
+        return cast(joined(text("0x"), self.piece(self.hashed(said), 1, 8)), "bigint")
+
 
 class PostgresWords(SqlWords):
     """As PostgreSQL spells them."""
 
     dialect: ClassVar[str] = "postgres"
+    one_by_one: ClassVar[bool] = False
 
     @override
     def sought(self, code: Expr, cuts: Sequence[int], cells: Sequence[int]) -> Expr | None:
@@ -444,6 +456,13 @@ class PostgresWords(SqlWords):
         # The last moments that there are have no clock in other zones: the statement would end.
         far = either(seconds.copy() > real(_LAST_MOMENT), seconds.copy() < real(_FIRST_MOMENT))
         return case((far, seconds), otherwise=super().local(seconds, zone))
+
+    @override
+    def marked(self, said: Expr) -> Expr:
+        from sqlglot import exp
+
+        digits = joined(text("x"), self.piece(self.hashed(said), 1, 8))
+        return cast(exp.Cast(this=digits, to=exp.DataType.build("BIT(32)", dialect="postgres")), "bigint")
 
     @override
     def span(self, value: Expr) -> Expr:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -97,6 +98,29 @@ class ListedTuples(NumericRule):
             listed = (Allowed(missing=True) if math.isnan(value) else Allowed(values=(value,)) for value in row)
             kinds.append(sql.both(*(is_among(own, cells[name]) for name, own in zip(self.names, listed, strict=True))))
         return sql.no(sql.either(*kinds))
+
+    @override
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+        from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import exactly
+
+        listed = [row for row, _ in sorted(self._lines.items(), key=lambda each: each[1])]
+        if len(listed) > sql.MOST_CASES:
+            remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+            raise sql.NotInSql(f"changes records, and lists more than {sql.MOST_CASES} tuples; {remedy}")
+        agree = [
+            reduce(add, (sql.case((exactly(cell, cells[name]), sql.whole(1)), otherwise=sql.whole(0))
+                         for name, cell in zip(self.names, row, strict=True)))
+            for row in listed
+        ]  # fmt: skip
+        best = sql.call("GREATEST", *agree)
+
+        def taken(place: int) -> Expr:
+            cells = [row[place] for row in listed]
+            values = (sql.nothing() if cell is None else sql.real(cell) for cell in cells)
+            return sql.case(*((own.copy().eq(best.copy()), value) for own, value in zip(agree, values, strict=True)))
+
+        return {name: sql.RuleCell(taken(place), sql.whole(0)) for place, name in enumerate(self.names)}
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -103,6 +103,20 @@ class ImpliedCells(NumericRule):
         return sql.both(fires, sql.no(follows))
 
     @override
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+        from doublure.schema.columns import sql_words as sql
+        from doublure.schema.rules.rule_sql import is_among, nearest
+
+        found = {}
+        for name, allowed in self.then.items():
+            fits, moved = is_among(allowed, cells[name]), nearest(allowed, cells[name], even=self.columns[name].ordered)
+            found[name] = sql.RuleCell(
+                sql.case((fits, cells[name].number), otherwise=moved.number),
+                sql.case((fits.copy(), cells[name].held_state), otherwise=moved.held_state),
+            )
+        return found
+
+    @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
         """Draw from sound rows with the same cells; else from any row that has what follows; else take the nearest."""
         import numpy as np

@@ -120,6 +120,17 @@ class NumericRule(ABC):
 
         raise NotInSql("is not checked in a database; leave it out, make a view that keeps it, or fit an export")
 
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+        """Return the cells that :meth:`fix` changes, as it makes them of a record that breaks the rule alone.
+
+        Raises:
+            NotInSql: It is not said in SQL.
+        """
+        from doublure.schema.columns.sql_words import NotInSql
+
+        remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+        raise NotInSql(f"is checked in a database, and changes no record there; {remedy}")
+
     @abstractmethod
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
         """Change the cells of rows that break it, by replacing whole arrays.

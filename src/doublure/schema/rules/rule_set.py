@@ -21,7 +21,7 @@ from doublure.schema.columns import Column
 from doublure.schema.rules.row_search import RowSearch
 from doublure.schema.rules.rule import CellSource, DerivedColumn, Floats, Follow, Ints, Mask, NumericRule, Rng, Rule
 
-_TURNS = 6
+TURNS = 6
 
 
 class RulesDoNotFit(ValueError):
@@ -41,6 +41,7 @@ class RuleSet:
         names: The columns that they are about.
         derived: Columns that follow from others, each after its source.
         kept: Rules that the rest must keep.
+        fixing: The same in the order in which they are fixed.
 
     Raises:
         ValueError: A rule has cells that a column does not have; ``message; remedy``.
@@ -51,7 +52,7 @@ class RuleSet:
         self.derived = _in_turn({each.name: each for rule in rules for each in rule.derivations(columns)})
         kept = (each for rule in rules for each in rule.in_numbers(columns, rules))
         self.kept: list[NumericRule] = sorted(kept, key=lambda rule: rule.joint)
-        self._fixing = sorted(self.kept, key=lambda rule: rule.turn)
+        self.fixing = sorted(self.kept, key=lambda rule: rule.turn)
         self._columns = columns
 
     @property
@@ -118,9 +119,9 @@ class RuleSet:
             rng: Lets sampled rows lend one another cells; without it each row is fixed by itself.
         """
         self._follow(numbers)
-        for turn in range(_TURNS):
+        for turn in range(TURNS):
             moved = False
-            for rule in self._fixing:
+            for rule in self.fixing:
                 off = rule.broken(numbers)
                 if off.any():
                     moved = True

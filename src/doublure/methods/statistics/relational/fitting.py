@@ -94,15 +94,15 @@ def _staged(
     job: Job, encoder: RelationalEncoder, stage: Stage, accesses: tuple[Access, ...], published: list[NoisyTable]
 ) -> Job:
     """Return the job of a stage's table."""
-    values, records = StageValues(encoder, stage), job.records
+    values = StageValues(encoder, stage)
     part, least = 0, 0.0
     if stage.child >= 0:
         child = encoder.layout.children[stage.child]
         part, least = child.head.start + child.many, _FEWEST[stage.following]
+    domains = [(own.first, own.last + own.nullable) for own in values.domains]
     return replace(
-        job,
+        job.having(part, least, values.parts, domains),
         encoder=values,
-        records=records.having(part, least, values.parts),
         accesses=accesses,
         hand_out=published.extend,
         progress=TitledProgress(job.progress, printable(stage.name)),
