@@ -230,7 +230,10 @@ def test_the_schema_shown_is_read_and_every_key_is_described():
 def test_the_commands_run_as_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     db.Schema.load(db.datasets.adult_schema_path()).save("adult.schema.yaml")
-    blocks = Page(name=f"{name}.md", printed=(), left=lambda: True, commands=0).blocks("sh")
+    page = Page(name=f"{name}.md", printed=(), left=lambda: True, commands=0)
+    for text in page.blocks("yaml"):
+        Path("wants.yaml").write_text(text, encoding="utf-8")
+    blocks = page.blocks("sh")
     assert blocks
     for commands in blocks:
         type_in(commands)
