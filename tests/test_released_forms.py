@@ -93,7 +93,7 @@ def related() -> dict[str, pd.DataFrame]:
 
 def days() -> pd.DataFrame:
     at = np.tile(pd.date_range("2024-01-01", periods=4, freq="6h"), 40)
-    return pd.DataFrame({"meter": np.repeat(range(40), 4), "at": at, "litres": 2.5})
+    return pd.DataFrame({"meter": np.repeat(range(40), 4), "at": at, "litres": np.tile([1.0, 2.5, 6.0, 9.0], 40)})
 
 
 ROWS = """

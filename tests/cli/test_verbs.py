@@ -290,7 +290,7 @@ def test_a_plan_of_what_readers_want_says_what_is_granted(doublure, tmp_path):
     said = doublure("plan", schema, "--want", wants, "--delta", 1e-5, "-o", out)
     assert said.code == 0, said.err
     epsilon = db.Plan.load(out).epsilon
-    assert f"Least ε that grants all wants: {epsilon:g}\nWanted: age within 0.1; forecast 0.0" in said.out
+    assert f"Least ε that grants all wants: {epsilon:g}\nWanted: age within 0.1; forecast 0." in said.out
     both = doublure("plan", schema, "--want", wants, "--epsilon", 1, "--delta", 1e-5)
     assert both.code == 2
     assert both.line == "doublure: --want: stands beside --epsilon, which follows from it; leave one out"

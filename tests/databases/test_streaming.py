@@ -67,14 +67,14 @@ SPANS = "'1 hour 30 minutes'", "'2 days'", "'1 month'", "'-3 hours'", "'17800000
 DAYS = "'2020-02-02'", "'infinity'", "'-infinity'"
 
 
-def streamed(engine, folder, monkeypatch, request, kind, cells, column):
+def streamed(engine, folder, request, kind, cells, column):
     """Return the numbers of a stream's column of some cells, read with misfit: coerce."""
-    url = base(engine, folder, monkeypatch, request, worlds.records(2))
+    url = base(engine, folder, request, worlds.records(2))
     said = f"CREATE TABLE odd (cell {kind}, name TEXT)", f"INSERT INTO odd (cell) VALUES ({'), ('.join(cells)})"
     if engine == "duckdb":
         import duckdb
 
-        with duckdb.connect(folder / "f.db") as connection:
+        with duckdb.connect(folder / "made.db") as connection:
             for each in said:
                 connection.execute(each.replace("178000000", "100000000"))
     else:
@@ -89,21 +89,21 @@ def streamed(engine, folder, monkeypatch, request, kind, cells, column):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_intervals_of_a_stream_are_spans_of_time(engine, tmp_path, monkeypatch, request):
+def test_intervals_of_a_stream_are_spans_of_time(engine, tmp_path, request):
     """As they are where the database counts; one that is longer than Python's own spans does not fit."""
     column = "{type: duration, bounds: ['0:00:00', '9999:00:00'], missing: true}"
-    found = streamed(engine, tmp_path, monkeypatch, request, "INTERVAL", SPANS, column)
+    found = streamed(engine, tmp_path, request, "INTERVAL", SPANS, column)
     assert found[:4] == [5_400, 172_800, 2_592_000, 0]
     assert pd.isna(found[4:]).all()
 
 
 @pytest.mark.parametrize(("kind", "column"), [("DATE", "date"), ("TIMESTAMP", "datetime"), ("TIMESTAMPTZ", "datetime")])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_time_without_an_end_is_missing_in_a_stream(engine, kind, column, tmp_path, monkeypatch, request):
+def test_a_time_without_an_end_is_missing_in_a_stream(engine, kind, column, tmp_path, request):
     """As it is where the database counts: drivers gave the last day, or the first one, for it."""
     bounds = "[2020-01-01, 2021-01-01]" if column == "date" else "[2020-01-01T00:00:00, 2021-01-01T00:00:00]"
     described = f"{{type: {column}, bounds: {bounds}, missing: true}}"
-    found = streamed(engine, tmp_path, monkeypatch, request, kind, DAYS, described)
+    found = streamed(engine, tmp_path, request, kind, DAYS, described)
     assert pd.isna(found).tolist() == [False, True, True]
 
 
@@ -190,12 +190,12 @@ def test_nothing_stays_of_a_table_that_cannot_be_written(engine, tmp_path, monke
         DatabaseStream(url, NamedRelation(table="half")).__arrow_c_stream__()
 
 
-def test_force_replaces_the_table_that_it_makes_and_no_other_on_the_path(tmp_path, monkeypatch, request):
+def test_force_replaces_the_table_that_it_makes_and_no_other_on_the_path(tmp_path, request):
     """A name without a schema is that of a new table in the first schema; another schema's stays as it is."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    url = base("postgresql", tmp_path, monkeypatch, request, worlds.records(5))
+    url = base("postgresql", tmp_path, request, worlds.records(5))
     server = request.getfixturevalue("postgres")
     with server.connect() as connection:
         connection.execute("CREATE SCHEMA ward; CREATE TABLE ward.patients AS SELECT 'private' AS cell")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -162,11 +161,11 @@ def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
     records = encoded_records(encoder, encoder.compact(content), np.arange(len(content)), len(content), "cpu")
     many = content.counts("orders")
 
-    def units_of(job, **changed):
-        return changed["records"].n_units if "records" in changed else replace(job, **changed)
+    def having(part, least, parts, domains):
+        return SimpleNamespace(records=records.having(part, least, parts))
 
-    monkeypatch.setattr(fitting, "replace", units_of)
-    job = SimpleNamespace(records=records, progress=None)
+    monkeypatch.setattr(fitting, "replace", lambda job, **changed: job.records.n_units)
+    job = SimpleNamespace(having=having, progress=None)
     found = [fitting._staged(job, encoder, stage, (), []) for stage in list_stages(encoder.schema, anywhere=True)]
     assert found == [len(content), (many > 0).sum(), (many > 0).sum(), (many > 1).sum()]
     assert len(set(found)) == 3

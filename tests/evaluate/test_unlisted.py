@@ -102,6 +102,6 @@ def test_related_tables_lose_relations_between_rows_in_plain_words(tmp_path):
     made["orders"]["big"] = draw.permutation(made["orders"]["big"])
     found = evaluate_related(syn.schema, made, real)
     assert found.verdict.headline.startswith("orders: ")
-    assert "old × big, Cramér’s V 0.9" in found.verdict.headline
+    assert "old × big, Cramér’s V 0.9" in found.verdict.lines[0]
     (pair,) = (pair for pair in found.relations[0].parent_child if pair.names == ("old", "big"))
     assert pair.lost

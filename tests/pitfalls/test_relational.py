@@ -316,7 +316,7 @@ def test_a_unit_shows_the_same_whoever_else_there_is(text):
         (
             opening.RelatedSource,
             "load",
-            ("mark_keys(link.keys.iloc[link.kept])", "mark_keys(pd.Series(np.arange(len(link.kept))))"),
+            ("mark_keys(keys[link.name])", "mark_keys(pd.Series(np.arange(len(keys[link.name]))))"),
         ),
     ],
     ids=["another unit's mark", "an order that others decide", "marks by place"],
@@ -328,12 +328,12 @@ def test_units_that_meet_are_caught(lab, edit):
 
 
 ANYWHERE = {
-    "the mark of another": ("remarked(marks, _ANY)", "remarked(marks[::-1], _ANY)"),
-    "the place of the units among all": ("remarked(marks, _ANY)", "remarked(units.astype(np.uint64), _ANY)"),
-    "how many units there are": ("remarked(marks, _ANY)", "remarked(marks, _ANY + len(found))"),
-    "how many rows another has": ("anywhere = _among(remarked(marks, _ANY), many)",
+    "the mark of another": ("remarked(marks, ANY)", "remarked(marks[::-1], ANY)"),
+    "the place of the units among all": ("remarked(marks, ANY)", "remarked(units.astype(np.uint64), ANY)"),
+    "how many units there are": ("remarked(marks, ANY)", "remarked(marks, ANY + len(found))"),
+    "how many rows another has": ("anywhere = _among(remarked(marks, ANY), many)",
                                   "anywhere = np.minimum(np.roll(many, 1), many) - 1"),
-    "what others' rows hold": ("remarked(marks, _ANY)", "remarked(marks + np.uint64(rows.sum()), _ANY)"),
+    "what others' rows hold": ("remarked(marks, ANY)", "remarked(marks + np.uint64(rows.sum()), ANY)"),
     "a row of another": ("rows[begins + anywhere]", "rows[np.roll(begins + anywhere, 1)]"),
 }  # fmt: skip
 """Rows at any place of a unit that others decide, by what decides."""

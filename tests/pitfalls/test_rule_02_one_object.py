@@ -44,7 +44,7 @@ PARTS = {
     "kept_answers": {"AnswersInMemory", "KeptAnswer", "Place"},  # noisy, and drawn once: what was given out, kept
     "executed": {"Executed", "as_priced", "steps_of"},
     "queries.query": {"Answer", "Query", "Sensitivity"},
-    "sql_partitions": {"CodeTable", "SqlFactPartitions", "SqlPartitions", "rank_statement"},
+    "sql_partitions": {"CodeTable", "FactColumn", "SqlFactPartitions", "SqlPartitions", "rank_statement"},
     "queries.axes": {
         "AnyAxis",
         "Axis",

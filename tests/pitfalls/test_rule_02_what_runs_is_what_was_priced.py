@@ -96,7 +96,9 @@ class Case:
 CASES = {
     "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None,) * 3),
     "statistics, images": Case(method="statistics", text=IMAGES, settings=EMBEDDED, clips=(1.0,)),
-    "statistics, series": Case(method="statistics", text=SERIES, settings={}, clips=(*TREES, 1.0)),
+    "statistics, series": Case(
+        method="statistics", text=SERIES, settings={"level_groups": 2, "own_tables": True}, clips=(*TREES, 1.0)
+    ),
     "statistics, series by chains": Case(
         method="statistics", text=SERIES, clips=(None, None),
         settings={"model": "chains", "fit_steps": 2, "groups": 2, "levels": 2, "bins": 4},

@@ -196,7 +196,7 @@ class RelationalSchema(TextForm, Schema):
             if f"{name}.{own}" not in self.follows and own not in links
         }
         for own, link in links.items():
-            left |= link.counted(own, self.tables[link.to].columns)
+            left |= link.columns_of(own, self.tables[link.to].columns)
         return table.model_copy(update={"columns": left})
 
     def public_schema(self, name: str) -> TableSchema:

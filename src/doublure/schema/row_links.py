@@ -49,7 +49,7 @@ class RowLink(Frozen):
         )
         return tuple(found.items())
 
-    def counted(self, own: str, columns: Mapping[str, Column]) -> dict[str, Column]:
+    def columns_of(self, own: str, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Return what is counted of it: whether it names a row, and what is looked up of that one.
 
         Args:

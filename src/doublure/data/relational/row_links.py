@@ -53,7 +53,7 @@ def look_up(
     """
     for name, own, link in every_link(schema):
         label, named = labels[name, own], schema.tables[link.to].columns
-        columns = link.counted(own, named)
+        columns = link.columns_of(own, named)
         if link.to == schema.root:
             places = np.where(label.notna(), 0, -1)
         else:

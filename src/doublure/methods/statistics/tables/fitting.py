@@ -134,7 +134,7 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         by_class = [shrink_groups(*each, tables.class_rows) for each in by_class]
     known = [
         (node.likely_counts(counts[:, own], variances[:, own], total=rows), variances[:, own])
-        for node, (counts, variances) in zip(nodes, by_class, strict=True)
+        for node, (counts, variances) in zip(nodes, by_class, strict=False)
     ]
     if tables.by_target:
         totals = tables.target_rows
