@@ -387,3 +387,29 @@ def test_a_card_that_was_changed_is_refused(world: tuple[db.Synthesizer, db.Ledg
     path.write_text(path.read_text().replace("\n1,1,", "\n7,1,", 1))
     with pytest.raises(GateFailed):
         db.verify(tmp_path / "bundle")
+
+
+def test_moments_of_many_rows_do_not_pile_up_at_the_last_one(tmp_path):
+    """Gaps are noise here, and their sum goes beyond the bound for most units: 22 % of rows were on the last day."""
+    draw = np.random.default_rng(20)
+    many = np.minimum(1 + draw.geometric(0.15, 500), 15)
+    who = np.repeat(np.arange(500), many)
+    taps = pd.DataFrame({"card": who, "age": draw.integers(10, 90, 500)[who], "day": draw.integers(0, 91, len(who))})
+    text = """
+    doublure: 1
+    kind: table
+    unit: {id: card, max_records: 15, per_unit: [age], order: day}
+    units: 500
+    columns:
+      card: {type: id}
+      age: {type: integer, bounds: [10, 90], missing: false}
+      day: {type: integer, bounds: [0, 90], missing: false}
+    """
+    plan = db.plan(db.Schema.parse(text), epsilon=2.0, delta=1e-6, accountant="rdp")
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="cards", epsilon=9.0, delta=0.1)
+    made = db.fit(taps, plan, ledger=ledger, seed=1, progress=False).sample(2500, seed=2)
+    assert made.groupby("card").size().mean() > 3
+    assert made["day"].between(0, 90).all()
+    assert (made["day"] == 90).mean() < 0.05  # one in 91, and what noise adds
+    assert (made["day"] > 60).mean() < 0.5
+    assert (made.groupby("card")["day"].diff().dropna() >= 0).all()

@@ -152,7 +152,7 @@ class RelatedGenerator(ArrayGenerator):
         """Draw the rows of a child table, in order, as values that all lie below their bounds.
 
         Where a row hardly ever fits, for one before it came too late, the unit's rows are drawn again, each gap cut to
-        its room. Moved to the bound, or shrunk so that the last one lies there, such rows would pile up.
+        the limits of :func:`_limits`. Cut to the bound alone, or shrunk so that the last one lies there, rows pile up.
         """
         beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng))
         again = found[beyond]
@@ -174,7 +174,7 @@ class RelatedGenerator(ArrayGenerator):
             number: The child table's number.
             child: Its place.
             rng: Public randomness.
-            cut: Whether gaps are cut to their rooms, so that all fit.
+            cut: Whether gaps are cut to limits, so that all fit.
         """
         many = np.clip(found[:, child.many], 0, child.most).astype(np.int64)
         fits = np.ones(len(found), dtype=np.bool_)
@@ -202,6 +202,9 @@ class RelatedGenerator(ArrayGenerator):
             return fits
         odds = ComponentOdds(tree.tree, known, head)
         begun = odds.begun(found[:, :head])
+        limits = np.full((len(found), child.most), float(child.highest))
+        if cut and child.order >= 0:
+            limits = _limits(found[:, child.row(0).start + child.order], many, child, rng)
         for turn in range(1, child.most):
             units = np.flatnonzero((many > turn) & fits)
             if not len(units):
@@ -211,7 +214,8 @@ class RelatedGenerator(ArrayGenerator):
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
             before = rows[:, head + 1 + child.order]
-            rooms = [RoomLeft(part=first + child.order, most=child.highest - before)] if child.order >= 0 else []
+            most = limits[units, turn] - before
+            rooms = [RoomLeft(part=first + child.order, most=most)] if child.order >= 0 else []
             rows = draw(tree.tree, rows, known, rng, odds, again, begun[units], rooms)
             _cut_beyond(child, tree.tree, rows, first, known, rng)
             found[units, child.row(turn)] = rows[:, first:]
@@ -219,6 +223,24 @@ class RelatedGenerator(ArrayGenerator):
             if child.order >= 0:
                 found[units, child.row(turn).start + child.order] += before
         return fits
+
+
+def _limits(first: Floats, many: Ints, child: ChildPlace, rng: np.random.Generator) -> Floats:
+    """Return the largest value of the order that each row may have ``(n, most)``, where drawn gaps miss the bound.
+
+    Nothing is known then of where between the first row and the bound the others lie: as so many even draws in order.
+
+    Args:
+        first: ``(n,)`` of the first rows.
+        many: ``(n,)`` how many rows there are.
+        child: Their place.
+        rng: Public randomness.
+    """
+    drawn = rng.random((len(first), child.most))
+    drawn[:, 0] = 0
+    drawn[np.arange(child.most) >= many[:, None]] = 1
+    room = np.maximum(child.highest - first, 0)[:, None]
+    return np.ceil(np.minimum(first, child.highest)[:, None] + room * np.sort(drawn, axis=1))
 
 
 def _root_heads(rows: Floats) -> _RowHeads:

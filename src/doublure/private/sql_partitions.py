@@ -57,7 +57,6 @@ _BUCKETS, _MOST_BUCKETS = 2**14, 2**18
 """Buckets that a part's codes fall in, and more where many cuts are close together: a table of some megabytes."""
 _CUTS, _MOST_CUTS = 2, 16
 """Cuts within a bucket, which are compared one by one: as many are wanted at most, and are taken at most."""
-_CELLS = "doublure_axis_cells"
 _BELOW = -(2**62)
 """A whole number below every code."""
 _NOT_COUNTED = "asks for more than counts, which is all that a database answers"
@@ -237,14 +236,7 @@ class SqlPartitions(Partitions[Any]):
             reduce(lambda place, axis: place * sql.whole(axis.size) + exp.column(named[id(axis)]), table, _zero())
             for table in tables
         ]
-        if self._database.words.one_by_one and len(tables) > 1:
-            sizes = {named[id(axis)]: axis.size for table in tables for axis in table}
-            kept = (sql.cast(exp.column(name), _narrowest(size)).as_(name) for name, size in sizes.items())
-            self._database.store(_CELLS, sql.select(*kept, of=sql.nested(found, "found")))
-            rows = self._database.rows(_one_by_one(tables, named, places))
-            self._database.run(f"DROP TABLE {_CELLS}")
-        else:
-            rows = self._database.rows(_by_sets(places, found))
+        rows = self._database.rows(_by_sets(places, found))
         counts = [np.zeros(_count_cells(table), dtype=np.int64) for table in tables]
         for at, cell, count in rows:
             counts[at][cell] += count
@@ -355,33 +347,8 @@ def _by_sets(places: Sequence[Expr], cells: Any) -> Any:
     return sql.select(which.as_("t"), where.as_("k"), exp.column("n"), of=sql.nested(grouped, "grouped"))
 
 
-def _one_by_one(tables: Sequence[Table], named: Mapping[int, str], places: Sequence[Expr]) -> Any:
-    """Return the statement that counts each table by itself, of cells that are kept.
-
-    Args:
-        tables: The tables.
-        named: Axis, by its identity -> the column of its cells.
-        places: Of each table the place of a record in it.
-    """
-    from sqlglot import exp
-
-    counts = []
-    for at, (table, place) in enumerate(zip(tables, places, strict=True)):
-        columns = [*dict.fromkeys(named[id(axis)] for axis in table)]
-        grouped = sql.select(*map(exp.column, columns), exp.Count(this=exp.Star()).as_("n"), of=_CELLS)
-        grouped = grouped.group_by(*map(exp.column, columns), copy=False)
-        counts.append(
-            sql.select(sql.whole(at).as_("t"), place.as_("k"), exp.column("n"), of=sql.nested(grouped, "own"))
-        )
-    return reduce(lambda one, other: exp.union(one, other, distinct=False, copy=False), counts)
-
-
 def _zero() -> Expr:
     return sql.cast(sql.whole(0), "bigint")
-
-
-def _narrowest(size: int) -> str:
-    return "smallint" if size <= np.iinfo(np.int16).max else "int"
 
 
 def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:

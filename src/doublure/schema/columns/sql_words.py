@@ -267,14 +267,12 @@ class SqlWords:
 
     Attributes:
         dialect: sqlglot's name of the engine's language.
-        one_by_one: Whether tables of counts are quicker one by one, of cells that are kept, than in one pass.
         bytewise: The engine's collation by bytes. By one that a column brings, a text would meet two of a list, and
             one record would decide under which of two texts others are counted.
     """
 
     dialect: ClassVar[str] = "duckdb"
     bytewise: ClassVar[str | None] = "C"
-    one_by_one: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.lookups: list[SqlLookup] = []
@@ -410,7 +408,6 @@ class PostgresWords(SqlWords):
     """As PostgreSQL spells them."""
 
     dialect: ClassVar[str] = "postgres"
-    one_by_one: ClassVar[bool] = False
 
     @override
     def sought(self, code: Expr, cuts: Sequence[int], cells: Sequence[int]) -> Expr | None:
