@@ -187,7 +187,10 @@ def test_bounds_that_are_far_too_wide_are_noted() -> None:
     assert "leave scale out" in noted("type: integer, bounds: [0, 100000000], scale: linear")
     assert noted("type: integer, bounds: [-100000000, 100000000]") == ""
     assert "declare precision" in noted("type: real, bounds: [0.0, 1.0e+9]")
-    assert noted("type: real, bounds: {learn: 0.1}") == ""
+    assert noted("type: real, bounds: {learn: 0.1}, precision: 1") == ""
+    assert noted("type: real, bounds: {learn: 0.1}").startswith(
+        "has no precision or step"
+    )  # fares of 3.1999999999999997
 
 
 def test_the_check_is_json_and_takes_a_file(tmp_path: Path) -> None:

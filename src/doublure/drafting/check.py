@@ -453,6 +453,11 @@ def _notes_on(column: Column) -> Iterator[str]:
             "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
             "counts draw them equally often; declare or learn shares"
         )
+    if column.modelled and not column.unit:
+        yield (
+            "has no precision or step, so numbers have up to 17 digits and hardly one repeats, as prices do; add "
+            "precision: 2 for two decimals"
+        )
     yield from column.notes()
     if column.grid is not None and column.plain:
         for token in column.missing_tokens:
