@@ -19,6 +19,7 @@ from doublure.errors import SettingError
 from doublure.evaluate import inference
 from doublure.run import syntheses
 from doublure.run.synthesizer import Synthesizer
+from doublure.support import yaml12
 from doublure.training.noisy_tables import NoisyTable
 
 PAGE = Path(__file__).parents[1] / "docs" / "inference.md"
@@ -219,6 +220,17 @@ def test_what_was_not_counted_together_is_refused_by_name():
     assert refused.value.field == "age and ill, sex and ill"
 
 
+def test_a_column_that_syntheses_do_not_follow_is_refused():
+    """Its tables are left out of what is drawn, so that an interval would be about the generator alone."""
+    told = DECLARED.to_plain()
+    told["columns"]["sex"] |= {"missing": ["u", "v"]}
+    syn = StandIn(np.random.default_rng(1), schema=db.Schema.parse(yaml12.dump(told)))
+    with pytest.raises(SettingError, match="kinds of missing") as refused:
+        inference.estimate(syn, asked, ["age", "sex", "ill"], syntheses=2)
+    assert refused.value.field == "sex"
+    assert inference.estimate(syn, lambda rows: {"it": (1.0, 0.1)}, ["age", "ill"], syntheses=2)
+
+
 def test_a_pair_within_another_column_counts_as_a_pair():
     syn = StandIn(np.random.default_rng(1), pairs=(("age", "sex", "ill"),))
     assert [each.name for each in inference.estimate(syn, asked, ["age", "sex"], syntheses=2)] == ["share", "men's age"]
@@ -283,7 +295,7 @@ def run(tmp_path_factory):
 def test_rows_of_a_fit_lie_in_the_cells_of_its_tables(run):
     """Each table's rows are all found, and by weight most people lie where its counts say."""
     syn = db.load(run)
-    tables = syntheses._usable(syn)
+    tables = syntheses.usable_tables(syn)
     pool = syntheses._RowPool.of(syn, tables, 3000, np.random.default_rng(0))
     targets = [syntheses._TargetCounts.of(table) for table in tables]
     weights, _ = pool.weigh(targets, [np.zeros(len(own.counts)) for own in targets], 600.0, np.zeros(3000))

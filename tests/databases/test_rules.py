@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -234,3 +237,70 @@ def test_a_change_that_is_not_said_in_sql_is_refused_by_name(rules, said, tmp_pa
         records.check(changed(*rules))
     records.close()
     assert caught.value.field == said
+
+
+CHAIN = 12
+"""Rules of which each is changed by the one before; each was two levels of nesting in each of six turns."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_rules_are_kept_together(engine, tmp_path, request):
+    """Once, sqlglot nested too deep after the ledger was charged."""
+    names = [f"c{number}" for number in range(CHAIN + 1)]
+    columns = "".join(f"  {name}: {{type: category, values: [a, b], missing: true}}\n" for name in names)
+    rules = ", ".join(f"{{implies: {{when: {{{one}: a}}, then: {{{other}: a}}}}}}" for one, other in pairwise(names))
+    head = "doublure: 1\nkind: table\nunit: {name: record, id: none}\nunits: 9\nmisfit: coerce\n"
+    schema = db.Schema.parse(f"{head}columns:\n{columns}constraints: [{rules}]\n")
+    rows = [["a"] + ["b"] * CHAIN, ["b"] * CHAIN + ["a"], ["b"] * 5 + ["a"] + [None] * (CHAIN - 5)]
+
+    def create(run):
+        run(f"CREATE TABLE chain ({', '.join(f'{name} VARCHAR' for name in names)})")
+        for row in rows:
+            run(f"INSERT INTO chain VALUES ({', '.join(map(worlds.literal, row))})")
+
+    records = DatabaseRecords(made_in(engine, create, tmp_path, request), NamedRelation(table="chain"))
+    try:
+        records.check(schema)
+        records.read()
+        database, _, cells = records._parts
+        found = database.rows(sql.select(*map(exp.column, cells.names), of=sql.nested(cells.statement, "cells")))
+    finally:
+        records.close()
+    wanted = [["a"] * (CHAIN + 1), rows[1], ["b"] * 5 + ["a"] * (CHAIN - 4)]
+    assert sorted(found) == sorted(tuple(float(cell == "b") for cell in row) for row in wanted)
+
+
+CODED = """
+doublure: 1
+kind: table
+unit: {name: record, id: none}
+units: 3
+columns:
+  c0: {type: integer, bounds: [0, 30000], missing: false}
+"""
+
+
+def test_a_wide_table_has_a_fingerprint(tmp_path, request):
+    """Once, 60 columns were more than sqlglot nests, after the ledger was charged; codes give what they gave then."""
+    parts, prime, times = 150, 2_147_483_647, 48_271
+    codes = [[(row + 1) * (part + 3) * 1_000_003 % 30_000 for part in range(parts)] for row in range(3)]
+
+    def create(run):
+        run(f"CREATE TABLE doublure_codes ({', '.join(f'c{part} SMALLINT' for part in range(parts))})")
+        for row in codes:
+            run(f"INSERT INTO doublure_codes VALUES ({', '.join(map(str, row))})")
+
+    records = DatabaseRecords(made_in("duckdb", create, tmp_path, request), NamedRelation(table="doublure_codes"))
+    try:
+        records.check(db.Schema.parse(CODED))
+        found = records._checksum(parts)
+    finally:
+        records.close()
+    mixed = []
+    for row in codes:
+        mix = 1
+        for part, code in enumerate(row):
+            mix = (mix * times + (code + part + 1) % prime) % prime
+        mixed.append(mix)
+    said = json.dumps([len(codes), sum(mixed), sum(each * each % prime for each in mixed)])
+    assert found == hashlib.sha256(said.encode()).hexdigest()

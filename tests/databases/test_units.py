@@ -15,6 +15,7 @@ pytest.importorskip("duckdb", reason="pip install doublure[sql]")
 
 import worlds
 from engines import ENGINES, made_in
+from linked_tables import TEXT, made_up
 from planting import plant
 from shadows import Shadow
 
@@ -23,7 +24,7 @@ from doublure.data.databases import linking, reading
 from doublure.data.databases.connection import DuckDatabase
 from doublure.data.relational import open_related, opening, visits
 from doublure.encode import related_in_sql, relational
-from doublure.errors import DataError, SettingError
+from doublure.errors import DataError, SchemaError, SettingError
 from doublure.private.partitions import SinglePartition
 from doublure.private.queries.facts import make_fact_query
 from doublure.private.sql_partitions import CodeTable, SqlPartitions
@@ -419,6 +420,20 @@ def test_related_tables_are_read_by_their_own_names(field, given, tmp_path, requ
     with pytest.raises(SettingError) as caught:
         fit(url, db.Schema.parse(KEYED), tmp_path, **given)
     assert caught.value.field == field
+
+
+def test_rows_that_name_others_are_refused_before_the_charge(tmp_path):
+    """Rule 20: they are not looked up there, and no failure after the charge costs ε."""
+    import duckdb
+
+    with duckdb.connect(tmp_path / "linked.db") as connection:
+        for name, frame in made_up(60).items():
+            connection.register("given", frame)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+    with pytest.raises(SchemaError) as caught:
+        fit(f"duckdb:///{tmp_path / 'linked.db'}", db.Schema.parse(TEXT.replace("units: 400", "units: 60")), tmp_path)
+    assert caught.value.field == "employees.boss"
+    assert len(db.Ledger.open(tmp_path / "ledger").entries) == 1
 
 
 def test_a_cell_of_a_table_that_does_not_fit_is_named_by_it(tmp_path, request):

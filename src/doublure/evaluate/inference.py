@@ -34,6 +34,7 @@ from scipy.stats import t as student_t
 from doublure.encode.cell_places import cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.results import MeanInterval
+from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.columns import Column
 from doublure.training.noisy_tables import NoisyTable
@@ -494,11 +495,15 @@ def _logistic_by_pairs(
 
 
 def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
-    """Refuse columns that no noisy table holds, and pairs that none holds together.
+    """Refuse columns that no noisy table holds, or that syntheses do not follow, and pairs that none holds together.
 
     Raises:
         SettingError: Naming all of them.
     """
+    followed = {name for table in usable_tables(syn) for name in table.columns}
+    if left := [name for name in columns if name not in followed and any(name in own.columns for own in syn.tables)]:
+        message = "has several kinds of missing cells, which syntheses do not follow"
+        raise SettingError(message, field=", ".join(left), remedy="ask for others, or for shares")
     counted = [set(table.columns) for table in syn.tables]
     alone = [name for name in columns if not any(name in own for own in counted)]
     pairs = [pair for pair in combinations(columns, 2) if not any(own.issuperset(pair) for own in counted)]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,14 +200,16 @@ class DatabaseRecords(RemoteSource):
         """Return a hash of the multiset of encoded records: sums of a mix of each one's codes, in whole numbers."""
         from sqlglot import exp
 
-        mix: Any = sql.whole(1)
+        def left(value: Any) -> Any:
+            return exp.Paren(this=exp.Mod(this=exp.Paren(this=value), expression=sql.whole(_PRIME)))
+
+        terms: list[Any] = [sql.cast(sql.whole(pow(_MULTIPLIER, parts, _PRIME)), "bigint")]
         for part in range(parts):
             code = sql.cast(exp.column(f"c{part}"), "bigint") + sql.whole(part + 1)
-            positive = exp.Mod(this=exp.Paren(this=code), expression=sql.whole(_PRIME))
-            mix = exp.Mod(
-                this=exp.Paren(this=exp.Paren(this=mix) * sql.whole(_MULTIPLIER) + positive),
-                expression=sql.whole(_PRIME),
-            )
+            terms.append(left(left(code) * sql.whole(pow(_MULTIPLIER, parts - 1 - part, _PRIME))))
+        while len(terms) > 1:  # in pairs: a term within another for each column is more than sqlglot writes
+            terms = [reduce(add, terms[at : at + 2]) for at in range(0, len(terms), 2)]
+        mix = left(terms[0])
         inner = sql.select(mix.as_("mixed"), of=CODES)
         square = exp.Mod(this=exp.Paren(this=exp.column("mixed") * exp.column("mixed")), expression=sql.whole(_PRIME))
         sums = [exp.Count(this=exp.Star()), exp.Sum(this=exp.column("mixed")), exp.Sum(this=square)]

@@ -26,9 +26,10 @@ from doublure.data.databases.relation import (
 )
 from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.relational.opening import named_by
+from doublure.data.relational.row_links import every_link
 from doublure.encode.related_in_sql import UnitsInSql
 from doublure.encode.relational import RelationalEncoder
-from doublure.errors import SettingError, printable
+from doublure.errors import SchemaError, SettingError, printable
 from doublure.private.sql_partitions import CodeTable, FactColumn, SqlFactPartitions
 from doublure.run.database_records import (
     CODES,
@@ -157,6 +158,9 @@ class RelatedRecords(UnitRecords):
     def _found(self, database: DatabaseSession, schema: Schema, words: SqlWords) -> Cells:
         related = RelationalSchema.of(schema)
         found: dict[str, tuple[CellsInSql, Schema]] = {}
+        for name, own, _ in every_link(related):
+            remedy = "describe the column with type: id alone, or fit an export"
+            raise SchemaError("names rows, which are not looked up in a database", field=f"{name}.{own}", remedy=remedy)
         for name in related.tables:
             described = related.table(name)
             with named_by(name, related):

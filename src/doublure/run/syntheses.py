@@ -76,7 +76,7 @@ def draw_syntheses(syn: FittedTables, n: int, syntheses: int, seed: int) -> Iter
     Raises:
         SettingError: The synthesizer has no tables, its records are not rows of one table, or the number is too small.
     """
-    tables = _usable(syn)
+    tables = usable_tables(syn)
     if isinstance(syntheses, bool) or syntheses < 2:
         raise SettingError("must be at least 2", field="syntheses", remedy="ask for 20, or leave it out for one")
     if not tables or not syn.schema.only_columns or syn.schema.unit.max_records > 1:
@@ -115,7 +115,7 @@ def _drawn(
         yield with_made(taken(fresh.rows, chosen), syn.schema, 0, int(rng.integers(2**62)))
 
 
-def _usable(syn: FittedTables) -> list[NoisyTable]:
+def usable_tables(syn: FittedTables) -> list[NoisyTable]:
     """Return the tables whose cells a row's own values tell: of columns that have at most one kind of missing."""
     plain = {name for name, column in syn.schema.columns.items() if column.missing_states < 2}
     return [table for table in syn.tables if plain.issuperset(table.columns)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from doublure.schema.columns import Column
     from doublure.schema.rules.rule import NumericRule, Rule
 
-_OFF = "breaks_rule"
+_OFF, _LEVEL = "breaks_rule", "doublure_fixed_"
 
 
 class RuleFixes:
@@ -41,6 +41,7 @@ class RuleFixes:
     ) -> None:
         self._rules = RuleSet(rules, columns)
         self._columns, self._places, self._stated, self._words = columns, places, stated, words
+        self._levels = list[Any]()
 
     def statement(self, given: Any, names: Sequence[str]) -> Any:
         """Return a statement whose records keep all rules; cells of columns that rules name are snapped.
@@ -63,7 +64,7 @@ class RuleFixes:
             )
             for name in self._rules.names
         }
-        found = sql.select(*_copied(kept), *self._named(snapped), of=sql.nested(given, "unkept_cells"))
+        found = sql.select(*_copied(kept), *self._named(snapped), of=self._level(given))
         fixing = self._rules.fixing
         for rule in fixing * (TURNS if len(fixing) > 1 else 1):
             off = rule.broken_in_sql(self._cells)
@@ -76,6 +77,8 @@ class RuleFixes:
                     raise ValueError("no row keeps all rules")
                 row = {name: RuleCell(_number(witness[name]), sql.whole(0)) for name in component}
                 found = self._changed(found, kept, sql.either(*own), row) if own else found
+        for number, level in enumerate(self._levels):
+            found = found.with_(f"{_LEVEL}{number}", as_=level, copy=False)
         return found
 
     @property
@@ -103,21 +106,27 @@ class RuleFixes:
         """Return a statement in which records that break a rule have other cells."""
         from sqlglot import exp
 
-        flagged = sql.select(*_copied(kept), *self._own(), off.as_(_OFF), of=sql.nested(self._apart(given), "turned"))
+        flagged = sql.select(*_copied(kept), *self._own(), off.as_(_OFF), of=self._level(given))
         breaks, cells = exp.column(_OFF), self._cells
         for name, cell in changed.items():
             number = sql.case((breaks.copy(), cell.number), otherwise=cells[name].number)
             state = sql.case((breaks.copy(), cell.held_state), otherwise=cells[name].held_state)
             cells[name] = RuleCell(number, state if name in self._stated else None)
-        return sql.select(*_copied(kept), *self._named(cells), of=sql.nested(self._apart(flagged), "flagged"))
+        return sql.select(*_copied(kept), *self._named(cells), of=self._level(flagged))
 
     def _own(self) -> list[Expr]:
         cells = self._cells.values()
         return [each.number for each in cells] + [each.state for each in cells if each.state is not None]
 
-    def _apart(self, statement: Any) -> Any:
-        """Return a statement that PostgreSQL computes once, and does not write into each place that names a column."""
-        return statement.offset(0, copy=False) if self._words.dialect == "postgres" else statement
+    def _level(self, statement: Any) -> Any:
+        """Return a statement's name as what the next selects from: engines, and sqlglot, nest only some hundred.
+
+        PostgreSQL computes it once, and does not write it into each place that names a column.
+        """
+        from sqlglot import exp
+
+        self._levels.append(statement.offset(0, copy=False) if self._words.dialect == "postgres" else statement)
+        return exp.to_table(f"{_LEVEL}{len(self._levels) - 1}")
 
 
 def _number(value: float) -> Expr:
