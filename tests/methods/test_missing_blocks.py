@@ -140,6 +140,21 @@ def test_blocks_stay_together_in_any_number_of_columns(declared: bool, tmp_path:
     assert rows.alone.isna().mean() == pytest.approx(0.2, abs=0.04)
 
 
+def test_a_target_stays_in_its_declared_group(tmp_path: Path) -> None:
+    """The target is drawn last, after all patterns: without the rule, noise takes it out of its group."""
+    data, (group, *_) = survey(1000)
+    data, named = data[[*group, "alone"]], f"[{', '.join(group)}]"
+    columns = "".join(f"{name}: {{type: category, values: [a, b], missing: true}}, " for name in group[1:])
+    schema = Schema.parse(f"""{{doublure: 1, kind: table, units: 1000, missing_together: [{named}], columns: {{{columns}
+      alone: {{type: category, values: [a, b], missing: true}},
+      {group[0]}: {{type: category, values: [a, b], missing: true, roles: [target]}}}}}}""")
+    made = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", fit_steps=50)
+    assert getattr(made.settings, "within", "") == group[0]
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0, delta=1e-6)
+    rows = db.fit(data, made, ledger=ledger, out=tmp_path / "run").sample(1000, seed=1)
+    assert mixed(rows, group) == 0
+
+
 @pytest.mark.parametrize(
     ("groups", "words"),
     [

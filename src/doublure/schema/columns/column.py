@@ -282,6 +282,11 @@ class Column(Frozen):
         return None
 
     @property
+    def counts_years(self) -> bool:
+        """Whether its numbers are years of the calendar."""
+        return False
+
+    @property
     def grid(self) -> tuple[float, float] | None:
         """The lowest and the highest number: the bounds, moved inwards to multiples of :attr:`unit`."""
         return self.ends

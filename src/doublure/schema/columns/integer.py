@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from doublure.schema.columns.column import Floats
 
 
+_FIRST_YEAR, _LAST_YEAR = 1000, 9999
+"""Bounds between which whole numbers are compared as years, where their type does not say so."""
+
+
 class IntegerColumn(NumberColumn):
     """Whole numbers within public bounds, both included."""
 
@@ -45,6 +49,11 @@ class IntegerColumn(NumberColumn):
             return None
         lowest, highest = self.grid
         return round((highest - lowest) / self.unit) + 1
+
+    @property
+    @override
+    def counts_years(self) -> bool:
+        return self.grid is not None and self.grid[0] >= _FIRST_YEAR and self.grid[1] <= _LAST_YEAR
 
     @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:

@@ -37,6 +37,11 @@ class YearColumn(IntegerColumn):
     def declared_scale(self) -> Scale | None:
         return self.scale or "linear"  # no year is small
 
+    @property
+    @override
+    def counts_years(self) -> bool:
+        return True
+
     @override
     def partition(self, magnitude: float | None) -> CandidateGrid:
         from doublure.noisy_counts import CandidateGrid

@@ -13,19 +13,14 @@ from doublure.schema.columns import Column
 from doublure.schema.rules.rule import CellSource, Floats, Mask, NumericRule
 
 _YEAR, _DAY, _SECOND = 2, 1, 0
-_FIRST_YEAR, _LAST_YEAR = 1000, 9999
 _SECONDS_OF_A_DAY = 86_400.0
 
 
 def fineness(column: Column) -> int | None:
-    """Return how coarse a column's times are: 0 for moments, 1 for days, 2 for years; None where it has none.
-
-    Whole numbers of four digits are years, by their bounds.
-    """
+    """Return how coarse a column's times are: 0 for moments, 1 for days, 2 for years; None where it has none."""
     if column.clock is not None:
         return _SECOND if column.clock == "s" else _DAY
-    years = column.grid if column.plain and column.integral else None
-    return _YEAR if years is not None and years[0] >= _FIRST_YEAR and years[1] <= _LAST_YEAR else None
+    return _YEAR if column.counts_years else None
 
 
 def comparable(first: Column, second: Column) -> bool:

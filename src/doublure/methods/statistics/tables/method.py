@@ -136,7 +136,7 @@ class TableStatistics(StatisticsStrategy[S]):
             return said
         return (
             "Structure: each column is counted and drawn by itself. At this ε noise would hide most pairs of so few "
-            f"{schema.unit.name} records; structure=tree counts them all the same",
+            "records; structure=tree counts them all the same",
             *said,
         )
 
