@@ -240,7 +240,8 @@ def _limits(first: Floats, many: Ints, child: ChildPlace, rng: np.random.Generat
     drawn[:, 0] = 0
     drawn[np.arange(child.most) >= many[:, None]] = 1
     room = np.maximum(child.highest - first, 0)[:, None]
-    return np.ceil(np.minimum(first, child.highest)[:, None] + room * np.sort(drawn, axis=1))
+    found: Floats = np.ceil(np.minimum(first, child.highest)[:, None] + room * np.sort(drawn, axis=1))
+    return found
 
 
 def _root_heads(rows: Floats) -> _RowHeads:
