@@ -6,8 +6,9 @@ The counts are private: they stand in a file of mode 0600 and in the owner's own
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -19,18 +20,23 @@ from doublure.schema.schema import Schema
 from doublure.schema.unit import is_id_name, people_in
 
 
-class RepeatedId(NamedTuple):
-    """An id that stands in several rows. Private.
+@dataclass(frozen=True)
+class LabelCounts:
+    """Counts of a column's labels. Private.
 
     Attributes:
-        column: Its column.
-        different: How many different ids there are.
+        column: The column.
+        different: How many different labels there are.
         rows: How many rows have one.
     """
 
     column: str
     different: int
     rows: int
+
+
+class RepeatedId(LabelCounts):
+    """An id that stands in several rows."""
 
     def __str__(self) -> str:
         return f"stands in several rows: {self.different:,} different in {self.rows:,} rows"
@@ -57,18 +63,8 @@ def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeat
     return [each for each in found if each.different < each.rows]
 
 
-class LikelyId(NamedTuple):
-    """Texts of unknown vocabulary that are too many for a list of words. Private.
-
-    Attributes:
-        column: Their column.
-        different: How many different texts there are.
-        rows: How many rows have one.
-    """
-
-    column: str
-    different: int
-    rows: int
+class LikelyId(LabelCounts):
+    """Texts of unknown vocabulary that are too many for a list of words."""
 
     def __str__(self) -> str:
         return (

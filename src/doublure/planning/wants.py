@@ -10,7 +10,7 @@ A file of wants is a list::
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -26,10 +26,9 @@ from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import label
 from doublure.support import yaml12
 
-FLAG = "want"
+FLAG, _IN_95_OF_100 = "want", 1.96
 _TRIED = [float(f"{digits / 10 * 10.0**power:.2g}") for power in (-2, -1, 0, 1) for digits in range(10, 100)] + [100.0]
 """Two digits each: a budget is agreed on by people."""
-_IN_95_OF_100 = 1.96
 
 
 class WantedError(Frozen):
@@ -158,16 +157,16 @@ def least_epsilon(
     read = schema if isinstance(schema, Schema) else Schema.load(schema)
     asked = read_wants(wants, read)
 
-    def tried(epsilon: float, by: Literal["auto", "pld", "rdp"]) -> GrantedPlan:
-        made = plan(read, method=method, epsilon=epsilon, delta=delta, accountant=by, **settings)
+    def tried(epsilon: float) -> GrantedPlan:
+        made = plan(read, method=method, epsilon=epsilon, delta=delta, accountant=accountant, **settings)
         forecast = registry.method(made.method).expected_errors(read, made.settings, made.touches)
         if forecast is None:
             remedy = "use method statistics, on a table"
             raise SettingError("forecasts no errors of counts", field=f"method {made.method}", remedy=remedy)
         return GrantedPlan(plan=made, errors=tuple((want, _error(want, read, forecast)) for want in asked))
 
-    last = tried(_TRIED[-1], accountant)
-    refused = [f"{want.words} ({_said(want, error)})" for want, error in last.errors if error > want.within]
+    best = tried(_TRIED[-1])
+    refused = [f"{want.words} ({_said(want, error)})" for want, error in best.errors if error > want.within]
     if refused:
         raise SettingError(
             f"is not granted by any ε up to {_TRIED[-1]:g}: {', '.join(refused)}",
@@ -177,20 +176,22 @@ def least_epsilon(
     low, high = 0, len(_TRIED) - 1
     while low < high:
         middle = (low + high) // 2
-        if _grants(tried, _TRIED[middle], accountant):
-            high = middle
-        else:
+        if (found := _granted(tried, _TRIED[middle])) is None:
             low = middle + 1
-    return tried(_TRIED[low], accountant)
+        else:
+            best, high = found, middle
+    return best
 
 
-def _grants(tried: Any, epsilon: float, accountant: str) -> bool:
+def _granted(tried: Callable[[float], GrantedPlan], epsilon: float) -> GrantedPlan | None:
+    """Return the plan of an ε, or None if it does not grant all wants."""
     try:
-        return all(error <= want.within for want, error in tried(epsilon, accountant).errors)
+        found = tried(epsilon)
     except SettingError as error:
         if error.field == "epsilon":  # too small an ε for any noise, or for the facts to be learned
-            return False
+            return None
         raise
+    return found if all(error <= want.within for want, error in found.errors) else None
 
 
 def _error(want: WantedError, schema: Schema, forecast: ErrorForecast) -> float:

@@ -238,8 +238,7 @@ class _StepTables:
             own = project_to_simplex(base.ravel() + apart[:, 0], np.ones(base.size), total=states.sum())
             own = own.reshape(base.shape) + LEAST_SHARE * usual
             sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
-            changing = (1 - np.trace(own) / own.sum()) / max(1 - np.trace(sides) / own.sum(), LEAST_SHARE)
-            kept = _LEAST_KEPT * min(1.0, changing)
+            kept = _LEAST_KEPT * _changing(np.trace(own) / own.sum(), np.trace(sides) / own.sum())
             mixed = (1 - kept) * own + kept * sides + LEAST_SHARE * own.sum()
             found[level] = mixed / mixed.sum(1, keepdims=True)
         return found
@@ -255,8 +254,17 @@ def _tilt(transitions: Floats, masses: Floats) -> float:
         transitions: ``(levels, groups, groups)`` chances of the next state.
         masses: ``(groups,)`` shares of the states.
     """
-    kept = np.einsum("lgg,g->l", transitions, masses).mean()
-    return float(np.clip((1 - kept) / max(1 - float((masses**2).sum()), LEAST_SHARE), 0, 1))
+    return _changing(np.einsum("lgg,g->l", transitions, masses).mean(), (masses**2).sum())
+
+
+def _changing(stays: float, alone: float) -> float:
+    """Return how often states change, over how often they would if steps were independent; at most 1.
+
+    Args:
+        stays: Share of steps whose state is that of the step before.
+        alone: The same of independent steps.
+    """
+    return float(np.clip((1 - stays) / max(1 - alone, LEAST_SHARE), 0, 1))
 
 
 def value_groups(shares: Sequence[Floats]) -> tuple[Tensor, Tensor]:
