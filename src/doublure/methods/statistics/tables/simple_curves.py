@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -78,10 +79,7 @@ class SimpleCurves:
     def _curves(self) -> tuple[Floats, Floats]:
         """Return all curves ``(m, cells)``, megabytes that are not kept, and logarithms ``(m,)`` of their priors."""
         cells, scale = len(self._widths), self._scale
-        place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
-        fall = np.maximum(place - peaks[:, None], 0)[:, None, None] * _NARROW[None, :, None, None]
-        rise = np.maximum(peaks[:, None] - place, 0)[:, None, None] * _NARROW[None, None, :, None]
-        curves = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+        curves = _peaked(cells)
         if scale is not None:
             curves = np.vstack([curves, curves * np.exp(scale - scale.max())])
         prior = np.full(len(curves), -math.log(len(curves)))
@@ -152,6 +150,17 @@ def _some_rows(explained: Floats, rows: Floats, apart: float) -> float:
     most = math.log(max(apart + float(rows.max()), math.e))
     odds = special.logsumexp(explained - np.log(rows)) + math.log(2 * math.pi) / 2 - math.log(most)
     return float(special.expit(odds))
+
+
+@lru_cache(maxsize=4)
+def _peaked(cells: int) -> Floats:
+    """Return every curve with a peak ``(m, cells)``; read-only, megabytes, the same for columns of as many cells."""
+    place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
+    fall = np.maximum(place - peaks[:, None], 0)[:, None, None] * _NARROW[None, :, None, None]
+    rise = np.maximum(peaks[:, None] - place, 0)[:, None, None] * _NARROW[None, None, :, None]
+    curves: Floats = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+    curves.flags.writeable = False
+    return curves
 
 
 def _balanced(chances: Floats, means: Floats) -> Floats:

@@ -47,20 +47,22 @@ def fit_target(
     weight = np.repeat([1 / table.variance for table in tables], sizes)[:, None]
     never = np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)])
     neighbours = np.concatenate([node.neighbours for node in nodes])[:-1].astype(np.float64)[:, None]
-    scale, values = totals.sum() / len(groups), len(rate)
+    scale, values, met = totals.sum() / len(groups), len(rate), marked.sum(1)
 
     def loss(moving: Floats) -> tuple[float, Floats]:
         bias, effects = moving[:values], moving[values:].reshape(counts.shape)
-        chances = special.softmax(bias + known + marks @ (effects + never), axis=1)
-        apart = (marked @ chances) * scale - counts
+        chances = special.softmax(bias + known + _by_last(marks, effects + never), axis=1)
+        first = marked @ chances[:, :-1]
+        apart = np.column_stack([first, met - first.sum(1)]) * scale - counts
         total = chances.sum(0) * scale - totals
         between = np.diff(effects, axis=0)
         uneven = between * neighbours
         missed = (apart**2 * weight).sum() + (total**2).sum() * precision
         lost = missed + _RIDGE * (effects**2).sum() + _ROUGH * (between * uneven).sum()
-        slope = 2 * scale * (marks @ (apart * weight) + total * precision)
+        slope = 2 * scale * (_by_last(marks, apart * weight) + total * precision)
         slope = chances * (slope - (chances * slope).sum(1, keepdims=True))
-        moved = marked @ slope + 2 * _RIDGE * effects
+        first = marked @ slope[:, :-1]
+        moved = np.column_stack([first, -first.sum(1)]) + 2 * _RIDGE * effects
         moved[1:] += 2 * _ROUGH * uneven
         moved[:-1] -= 2 * _ROUGH * uneven
         return float(lost), np.concatenate([slope.sum(0), moved.ravel()])
@@ -70,6 +72,11 @@ def fit_target(
         options={"maxiter": _STEPS, "maxcor": _REMEMBERED, "gtol": _FLAT, "ftol": _STILL},
     ).x  # fmt: skip
     return found[:values], found[values:].reshape(counts.shape) + never
+
+
+def _by_last(marks: sparse.csr_array, each: Floats) -> Floats:
+    """Return ``marks @ each`` less its last column: softmax and slope see differences alone."""
+    return np.column_stack([marks @ (each[:, :-1] - each[:, -1:]), np.zeros(marks.shape[0])])
 
 
 def _never(node: Node, table: NoisyCounts, rate: Floats) -> Floats:
