@@ -13,8 +13,8 @@ from pathlib import Path
 import doublure as db
 
 NAMES = {
-    "Schema", "draft", "plan", "Plan", "fit", "load", "Synthesizer", "Ledger", "Guarantee", "release", "verify", "check",
-    "audit", "synthesize", "evaluate", "attack", "datasets", "errors", "private",
+    "Schema", "draft", "plan", "Plan", "fit", "load", "Synthesizer", "Ledger", "Guarantee", "release", "verify",
+    "check", "audit", "synthesize", "evaluate", "attack", "datasets", "errors", "private",
 }  # fmt: skip
 MODULES = {"evaluate", "attack", "datasets", "errors", "private"}
 FUNCTIONS = {"draft", "check", "plan", "fit", "load", "release", "verify", "audit", "synthesize"}
