@@ -101,7 +101,7 @@ ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "sources": "databases/test_page.py",
 }  # fmt: skip
 """Pages whose examples another file of tests runs."""
-TYPED = {"choosing-epsilon", "index", "which-method"}
+TYPED = {"choosing-epsilon", "index", "install", "which-method"}
 """Pages whose commands are typed in a folder with the census table and its schema."""
 PAGES = pytest.mark.parametrize(
     "page", [ATTACKS, EVOLUTION, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name

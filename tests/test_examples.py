@@ -35,7 +35,7 @@ columns:
   income: {type: category, values: [low, high], missing: false, roles: [target]}
 """
 DOCUMENTED = {
-    db: "draft fit load plan release verify",
+    db: "audit check draft fit load plan release synthesize verify",
     db.Schema: "load parse save to_yaml sha256 undeclared with_role json_schema",
     db.Plan: "load save explain sha256 to_json",
     db.Synthesizer: "sample sample_chunks default_n save",

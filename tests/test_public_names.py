@@ -14,10 +14,10 @@ import doublure as db
 
 NAMES = {
     "Schema", "draft", "plan", "Plan", "fit", "load", "Synthesizer", "Ledger", "Guarantee", "release", "verify",
-    "evaluate", "attack", "datasets", "errors", "private",
+    "check", "audit", "synthesize", "evaluate", "attack", "datasets", "errors", "private",
 }  # fmt: skip
 MODULES = {"evaluate", "attack", "datasets", "errors", "private"}
-FUNCTIONS = {"draft", "plan", "fit", "load", "release", "verify"}
+FUNCTIONS = {"draft", "check", "plan", "fit", "load", "release", "verify", "audit", "synthesize"}
 HEAVY = ("torch", "dp_accounting", "opendp", "sklearn", "scipy", "pandas", "pyarrow", "matplotlib")
 
 

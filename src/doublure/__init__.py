@@ -21,6 +21,8 @@ from doublure._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from doublure import attack, datasets, errors, evaluate, private
+    from doublure.auditing import audit
+    from doublure.drafting.check import check
     from doublure.drafting.draft import draft
     from doublure.guarantee import Guarantee
     from doublure.ledger import Ledger
@@ -29,12 +31,16 @@ if TYPE_CHECKING:
     from doublure.releasing.verifying import verify
     from doublure.run.fitting import fit
     from doublure.run.loading import load
+    from doublure.run.one_call import synthesize
     from doublure.run.synthesizer import Synthesizer
     from doublure.schema import Schema
 
 _HOMES = {
     "Schema": "doublure.schema",
     "draft": "doublure.drafting.draft",
+    "check": "doublure.drafting.check",
+    "synthesize": "doublure.run.one_call",
+    "audit": "doublure.auditing",
     "plan": "doublure.planning",
     "Plan": "doublure.planning",
     "fit": "doublure.run.fitting",
@@ -54,6 +60,8 @@ __all__ = [
     "Schema",
     "Synthesizer",
     "attack",
+    "audit",
+    "check",
     "datasets",
     "draft",
     "errors",
@@ -63,6 +71,7 @@ __all__ = [
     "plan",
     "private",
     "release",
+    "synthesize",
     "verify",
 ]
 

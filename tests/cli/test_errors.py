@@ -214,6 +214,7 @@ BAD_FLAGS = {
     "a plan over its schema": ["plan", "{schema}", "--method", "gan", "-o", "{schema}"],
     "a draft over its data": ["schema", "draft", "{data}", "-o", "{data}"],
     "a page over its data": ["evaluate", "{made}", "--real", "{data}", "-o", "{data}"],
+    "no figure to reach": ["evaluate", "{made}", "--real", "{data}", "--at-least", "overall"],
     "a page in no folder": ["evaluate", "{made}", "--real", "{data}", "-o", "nowhere/page.html"],
     "a page of no name": ["evaluate", "{made}", "--real", "{data}", "-o", ""],
     "two config files": ["plan", "{schema}", "--config", "a.yaml", "--config", "b.yaml"],
@@ -608,6 +609,15 @@ def test_a_page_without_its_figures_is_not_left(doublure, small, tmp_path, monke
     assert said.code == 2
     assert "no space left" in said.line
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_table_that_is_not_as_good_as_wanted_ends_with_4(doublure, small, tmp_path):
+    page, command = tmp_path / "page.html", ["evaluate", small.run, "--real", small.csv(tmp_path)]
+    said = doublure(*command, "--at-least", "overall=101", "-o", page)
+    assert said.code == 4
+    assert "not at least 101.0; see" in said.err
+    assert page.is_file()
+    assert doublure(*command, "--at-least", "overall=0", "--at-least", "pairs=1", "-o", page).code == 0
 
 
 # -- terminals ---------------------------------------------------------------------------------------------------------

@@ -63,6 +63,11 @@ def test_the_sdist_holds_what_it_names(unpacked):
 
 
 @exhaustive
+def test_two_builds_are_equal_to_the_last_byte(unpacked, wheel, tmp_path):
+    assert build("wheel", unpacked, tmp_path / "again").read_bytes() == wheel.read_bytes()
+
+
+@exhaustive
 def test_the_wheel_holds_the_package_alone(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

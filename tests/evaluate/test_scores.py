@@ -1,8 +1,9 @@
 import pytest
 from pydantic import ValidationError
 
+from doublure.errors import SettingError
 from doublure.intervals import wilson
-from doublure.measures.scores import Score, rate_score
+from doublure.measures.scores import Score, fallen_short, rate_score
 
 
 def score(value, baseline, real, goal="high", interval=None):
@@ -42,3 +43,15 @@ def test_a_rate_is_counted_and_has_the_interval_of_its_own_count():
 def test_a_score_holds_no_nan_and_no_infinity(bad):
     with pytest.raises(ValidationError):
         score(bad, 0.5, 0.5)
+
+
+def test_what_is_worse_than_wanted_is_named():
+    far, many = score(0.04, 0.3, 0.02, goal="low"), score(0.8, 0.7, 0.9)
+    far, many = far.model_copy(update={"key": "pairs", "name": "pairs"}), many.model_copy(update={"key": "accuracy"})
+    assert fallen_short([far, many], {"pairs": 0.04, "accuracy": 0.8}) == []
+    assert fallen_short([far, many], {"pairs": 0.03, "accuracy": 0.81}) == [
+        "pairs is 4.0\u00a0%, not at most 3.0\u00a0%", "n is 80.0\u00a0%, not at least 81.0\u00a0%",
+    ]  # fmt: skip
+    assert fallen_short([far, many.model_copy(update={"value": None})], {"accuracy": 0.1}) == ["n is unknown"]
+    with pytest.raises(SettingError, match="pair: is no figure of this evaluation; did you mean pairs"):
+        fallen_short([far, many], {"pair": 0.03})

@@ -44,6 +44,11 @@ def audit(
 
     Raises:
         InputError: The run, the data or a name is wrong, or there are too few records.
+
+    Example:
+        >>> found = db.audit(syn, "gan-leaks", "people.csv", "kept.csv", progress=False)
+        >>> [each.alarm for each in found.attacks]
+        [False]
     """
     wanted = table.named([attack] if isinstance(attack, str) else list(attack))
     if shadows < 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from doublure.cli.options import PLACE, Config, Device, Json, Threads
 from doublure.cli.terminal import TerminalProgress, VerbResult
-from doublure.errors import SettingError, escaped
+from doublure.errors import GateFailed, SettingError, escaped
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +32,12 @@ def evaluate(
             "efficientnet-lite0, inception-v3=FILE."
         ),
     ] = None,
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at-least", metavar="KEY=FIGURE", help="End with exit code 4 if worse, as in overall=80; may be repeated."
+        ),
+    ] = None,
     claim: Annotated[
         bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
     ] = False,
@@ -42,6 +50,7 @@ def evaluate(
     from doublure import evaluate as measures
     from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import parse_extractor
+    from doublure.measures.scores import fallen_short
     from doublure.report import check_places, named_page
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
@@ -49,6 +58,7 @@ def evaluate(
     from doublure.support.devices import use_device, use_threads
 
     refuse_inside(run, out)
+    wanted = read_figures(at_least or ())
     use_device(device)
     syn = load(run)
     if claim:
@@ -76,4 +86,26 @@ def evaluate(
     if (estimate := RunFolder(run).estimate) is not None:
         data["estimate"] = estimate
         text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
-    return VerbResult(data=data, text=text)
+    gate = None
+    if missed := fallen_short(report.measured.scores, wanted):
+        gate = GateFailed("; ".join(missed), field="--at-least", remedy=f"see {escaped(str(page))}")
+    return VerbResult(data=data, text=text, gate=gate)
+
+
+def read_figures(given: Sequence[str]) -> dict[str, float]:
+    """Return the figures of ``KEY=FIGURE``.
+
+    Raises:
+        SettingError: One is not of that form.
+    """
+    found = {}
+    for each in given:
+        key, mark, figure = each.partition("=")
+        try:
+            found[key] = float(figure)
+        except ValueError:
+            mark = ""
+        if not mark or not math.isfinite(found[key]):
+            remedy = "write the key of a figure and a number, as in overall=80"
+            raise SettingError("is no figure to reach", field=f"--at-least {escaped(each)}", remedy=remedy)
+    return found

@@ -187,6 +187,11 @@ def check(
     Raises:
         SchemaError: The file is not a schema.
         DataError: The data's container or header cannot be read.
+
+    Example:
+        >>> found = db.check("people.schema.yaml", "people.csv")
+        >>> found.ok
+        True
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     seen = () if data is None else HEADERS[schema.kind](schema, data)

@@ -7,12 +7,14 @@ real rows against the same real rows; for prediction, models trained on real row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from doublure.errors import SettingError
 from doublure.intervals import Interval, Result, wilson
 from doublure.results import percent, span
+from doublure.support.guessing import suggest
 
 _AS_PERCENT = frozenset(
     {
@@ -123,6 +125,33 @@ def loss(score: Score, value: Any, real: Any) -> Any:
     if value is None or (score.goal == "near" and real is None):
         return None
     return {"low": lambda: value, "high": lambda: -value, "near": lambda: abs(value - real)}[score.goal]()
+
+
+def fallen_short(scores: Sequence[Score], wanted: Mapping[str, float]) -> list[str]:
+    """Return what is not as good as wanted, a phrase each; a distance may be no larger, any other goal no smaller.
+
+    Args:
+        scores: Figures of one evaluation.
+        wanted: By key the figure that is still good enough; with several figures of one key, of each.
+
+    Raises:
+        SettingError: There is no figure of that key, or none that can be better or worse.
+    """
+    able = [score for score in scores if score.goal != "near"]
+    missed = []
+    for key, limit in wanted.items():
+        own = [score for score in able if score.key == key]
+        if not own:
+            raise SettingError(
+                "is no figure of this evaluation", field=key, remedy=suggest(key, [each.key for each in able])
+            )
+        for score in own:
+            if score.value is None:
+                missed.append(f"{score.name} is unknown")
+            elif loss(score, score.value, None) > loss(score, limit, None):
+                bound = "at most" if score.goal == "low" else "at least"
+                missed.append(f"{score.name} is {figure(score, score.value)}, not {bound} {figure(score, limit)}")
+    return missed
 
 
 def figure(score: Score, value: float | None) -> str:

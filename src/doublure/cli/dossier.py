@@ -1,0 +1,43 @@
+"""``doublure dossier``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import PLACE, Config, Json
+from doublure.cli.terminal import VerbResult
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("dossier")(dossier)
+
+
+def dossier(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="The ledger that it was charged to, if it was moved.")
+    ] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> VerbResult:
+    """Write a privacy officer's file of a run. Internal.
+
+    It holds the claim, the assumptions to sign, who saw what, what was published, what attacks showed, and the ledger.
+    """
+    from doublure.releasing.dossier import dossier as drawn
+    from doublure.report import check_places, named_page
+    from doublure.report.files import write_private
+    from doublure.run.folder import RunFolder
+    from doublure.run.published import refuse_inside
+
+    RunFolder.open(run)
+    refuse_inside(run, out)
+    page = named_page(out) if out is not None else run / "internal" / "dossier.html"
+    check_places(page)
+    write_private(page, drawn(run, ledger=ledger))
+    return VerbResult(data={"page": str(page), "internal": True}, text=f"Wrote {page} (internal: do not publish).")

@@ -1,0 +1,141 @@
+"""A privacy officer's file of a run, as a page: what is claimed, to be signed; who saw what; what was published.
+
+It is made of the run folder and its ledger, and reads no record. Of an audit or an evaluation it repeats what attacks
+showed, which was computed on real records: the page is internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from doublure._version import __version__
+from doublure.attack.results import AttackResult
+from doublure.errors import InputError, LedgerError, RunFolderError
+from doublure.ledger import Ledger
+from doublure.releasing.bundle import check_executed, make_card
+from doublure.releasing.card import context
+from doublure.releasing.declared import ReleaseDetails
+from doublure.releasing.examples import ExampleRecords
+from doublure.report import page
+from doublure.report.audit import AttackReport
+from doublure.report.evaluation import Report
+from doublure.results import INTERNAL
+from doublure.run.folder import RunFolder
+from doublure.run.loading import read_synthesizer
+from doublure.schema.kinds import KINDS
+
+_TITLE = "Privacy file"
+_FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
+"""Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
+_ONE_PLACE = (
+    (
+        "whoever ran the fit",
+        "the records; noisy answers; the run folder, which holds private checkpoints until it is done",
+    ),
+    ("whoever reads internal/", "evaluations and audits, which were computed on real records without noise"),
+    ("whoever gets a release", "synthetic records, the card, noisy tables if they were released"),
+)
+_OWNERS = (
+    ("each owner", "its own records; the questions, which follow from noisy sums"),
+    ("the coordinator", "exact sums of every owner, no record; it is trusted with them"),
+    ("whoever carries messages between them", "exact sums, unless TLS ends at the coordinator"),
+    ("whoever gets a release", "synthetic records, the card; not who took part"),
+)
+_DATABASE = (
+    ("the database", "the records; every statement"),
+    ("whoever ran the fit", "exact counts, never a record; noisy answers; the run folder"),
+    ("who has an account there", "what that account may read, and statements in the server's log: public facts alone"),
+    ("whoever gets a release", "synthetic records, the card, noisy tables if they were released"),
+)
+
+
+def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None) -> str:
+    """Return the page of a finished run.
+
+    Args:
+        run: A run folder.
+        ledger: The ledger that it was charged to; left out, the one that the run names, if it is still there.
+
+    Raises:
+        RunFolderError: It is no finished run folder.
+        LedgerError: The ledger that is given is not that of the run.
+
+    Example:
+        >>> syn.save("kept")
+        >>> from doublure.releasing.dossier import dossier
+        >>> "To be signed" in dossier("kept", ledger="people.ledger")
+        True
+    """
+    folder = RunFolder.open(Path(run))
+    syn = read_synthesizer(folder)
+    about = {key: syn.run.get(key) for key in ("created", "seed", "generator_sha256")}
+    card = make_card(syn, [], check_executed(syn), declared=ReleaseDetails(title=_TITLE))
+    spent, missing = _spent(syn.run.get("ledger"), ledger)
+    return page.render(
+        "dossier.html.j2",
+        {
+            **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
+            "title": _TITLE,
+            "internal": INTERNAL,
+            "run": str(folder.path.absolute()),
+            "unit": syn.guarantee.unit,
+            "sees": _who_sees(syn.run),
+            "attacks": _attacks(folder.path / "internal"),
+            "account": spent,
+            "account_missing": missing,
+            "releases": [] if spent is None else [each for each in spent["releases"] if each["run_id"] == spent["own"]],
+            "made": [
+                *((name.replace("_", " "), str(value)) for name, value in about.items() if value is not None),
+                ("plan, SHA-256", syn.plan.sha256),
+                ("schema, SHA-256", syn.plan.schema_sha256),
+                ("this file, by doublure", __version__),
+            ],
+        },
+    )
+
+
+def _who_sees(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return who saw what, by where the records were."""
+    if run.get("owners"):
+        return [*_OWNERS]
+    return [*(_DATABASE if run.get("database") else _ONE_PLACE)]
+
+
+def _attacks(internal: Path) -> dict[str, Any] | None:
+    """Return what attacks of an audit showed, or else those of an evaluation; None where there are none."""
+    for name, reads in _FOUND.items():
+        try:
+            found = reads.model_validate_json((internal / name).read_bytes())
+        except OSError:
+            continue
+        except ValueError:
+            raise RunFolderError("cannot be read", field=internal / name, remedy="make it again") from None
+        made: tuple[AttackResult, ...] = found.attacks
+        if made:
+            return {
+                "headline": found.verdict.headline if isinstance(found, AttackReport) else None,
+                "page": name.replace(".json", ".html"),
+                "lines": [each.sentence for each in made],
+                "alarm": any(each.alarm for each in made),
+            }
+    return None
+
+
+def _spent(entry: object, ledger: Ledger | str | Path | None) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the ledger's account with the run's own id in it; without a ledger None, and why."""
+    if not isinstance(entry, Mapping):
+        return None, "The run was charged to no ledger."
+    if ledger is None:
+        try:
+            book = Ledger.open(str(entry["path"]))
+        except InputError as error:
+            return None, f"The ledger {entry['path']} could not be opened: {error}"
+    else:
+        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    account = book.show()
+    own = [each["run_id"] for each in account["runs"] if each["sequence"] == entry.get("sequence")]
+    if account["dataset"] != entry.get("dataset") or not own:
+        raise LedgerError("does not know this run", field=book.path, remedy=f"give {entry['path']}")
+    return {**account, "own": own[0]}, None

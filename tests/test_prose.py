@@ -1,0 +1,42 @@
+"""The rhythm of what people read: no sentence of a page is long, and in the mean they are short (``words.md``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sentences import LONGEST, MEAN, of_markdown, split, words
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LEFT = {
+    "README", "CONTRIBUTING", "architecture", "attacks", "benchmarks", "evaluate", "evolution", "extending", "faq",
+    "federated", "images", "latent", "methods", "papers", "pitfalls", "promise", "relational", "scale", "schema",
+    "series", "journal/adult", "journal/attacks", "journal/bayesian", "journal/frigerio", "journal/images",
+    "journal/inspection", "journal/latent", "journal/relational", "journal/series", "journal/speed", "journal/tables",
+}  # fmt: skip
+"""Pages that do not hold it yet; the list only gets shorter."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_reads_in_short_sentences(page):
+    prose = of_markdown(page.read_text(encoding="utf-8"))
+    name = page.relative_to(ROOT).with_suffix("").as_posix().removeprefix("docs/")
+    faults = [f"{words(each)} words: {each}" for each in prose.long]
+    if prose.mean > MEAN:
+        faults.append(f"{prose.mean:.1f} words a sentence in the mean, at most {MEAN:g}")
+    if name in LEFT:
+        assert faults, f"{name} holds it now: take it off the list"
+    else:
+        assert not faults, "\n".join([f"{name}:", *faults])
+
+
+def test_sentences_are_counted_as_they_are_read():
+    long = " ".join(["word"] * (LONGEST + 1))
+    page = (
+        f"# Title\n\nOne of [two](a/b.md) `and three`. Et al. is one (Smith et al. 2020).\n\n- {long}.\n\n| {long} |\n"
+    )
+    prose = of_markdown(page)
+    assert [words(each) for each in prose.sentences] == [4, 8, LONGEST + 1]
+    assert prose.long == [f"{long}."]
+    assert split("It costs 1.5 GB. Then it ends.") == ["It costs 1.5 GB.", "Then it ends."]
