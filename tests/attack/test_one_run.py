@@ -99,7 +99,7 @@ def bounds_delta(mu, epsilon):
     return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2))
 
 
-# -- the attack ---------------------------------------------------------------------------------------------------------
+# -- the attack --------------------------------------------------------------------------------------------------------
 
 
 def knowing(rows, copier):

@@ -35,7 +35,7 @@ class Linear(nn.Module):
 
 
 def one_run(seed):
-    """Put canaries into one training by coins; each pulls at a weight of its own, and is clipped. Return the guesses."""
+    """Put canaries into one training by coins, each of which pulls at a weight of its own; return the guesses."""
     inside = np.random.default_rng(seed).random(CANARIES) < 0.5
     rows = -1e6 * torch.eye(CANARIES)[torch.from_numpy(inside)]
     units = np.arange(len(rows), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Canaries under f-DP: the same fit, judged by the plan's whole trade-off curve (Mahloujifar, Melis, Chaudhuri 2025).
 
-One pair (ε, δ) says little of Gaussian noise: at no single ε is the noise as bad as the pair allows. The plan says every
-δ(ε) of its noise, and so how many right guesses it allows (:mod:`doublure.attack.f_dp`). Where that probability is
+One pair (ε, δ) says little of Gaussian noise, which is never as bad as the pair allows. The plan says every δ(ε) of its
+noise, and so how many right guesses it allows (:mod:`doublure.attack.f_dp`). Where that probability is
 below 5 %, the plan is refuted: noise, sampling or clipping is not as it says.
 """
 
