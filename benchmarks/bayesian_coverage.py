@@ -9,8 +9,8 @@ T = 1856, the setting of the authors' notebooks. Beside it stands the distributi
     python benchmarks/bayesian_coverage.py --longest .0086 .015 .03 --trials 100    # rows are kept
 
 ``--longest`` takes the paper's own regime: q = 64/60000, T = 12,000, m = 8 distances in each step, noise of a hundredth
-of the largest distance, and log-normal distances like those of a kept run (median .0018, of 800 the longest .0086), none
-of which is longer than it says. Each trial is a whole run, whose bounds are added up as in the accountant.
+of the largest distance, and log-normal distances like those of a kept run (median .0018, of 800 the longest .0086),
+none of which is longer than it says. Each trial is a whole run, whose bounds are added up as in the accountant.
 """
 
 from __future__ import annotations

@@ -238,10 +238,10 @@ def is_measured(own: BayesianSettings, accountant: BayesianAccountant, order: in
     """Return whether distances decide ε_μ, and not the grid of orders alone.
 
     ε_μ = (cost − ln δ) / λ at its best λ. Where lots are small, a cost is next to nothing at one order and beyond use
-    at the next, as the few longest distances make it. Then the best order is the last before that, the cost adds nothing,
-    and −ln δ / λ, a point of a grid, is all that is left. What distances tell has to be worth at least what asking them
-    took: confidence bounds may fail with a share of δ_μ, which raises −ln δ by −ln(1 − share). A cost below that is no
-    measurement, and no ceiling is claimed for it.
+    at the next, as the few longest distances make it. Then the best order is the last before that, the cost adds
+    nothing, and −ln δ / λ, a point of a grid, is all that is left. What distances tell has to be worth at least what
+    asking them took: confidence bounds may fail with a share of δ_μ, which raises −ln δ by −ln(1 − share). A cost below
+    that is no measurement, and no ceiling is claimed for it.
 
     Args:
         own: The plan's settings.
