@@ -113,7 +113,7 @@ def tail(longest: float, order: int, seed: int, trials: int) -> dict[str, float]
         excess = np.expm1(values - top)
         bounds = top[:, 0] + np.log1p(excess.mean(axis=1) + factor * excess.std(axis=1))
         held += bool(bounds.sum() / steps >= truth)
-    return {"truth": truth, "held": held, "trials": trials}
+    return {"truth": truth, "held": held / trials}
 
 
 def main() -> None:
