@@ -402,7 +402,7 @@ def short(made: db.Plan, longest: float) -> BayesianAccountant:
 
 
 def rests_on(made: db.Plan, accountant: BayesianAccountant) -> dict[str, Any]:
-    return bayesian.figures_of(made.guarantee, made.settings, made.touches, accountant)
+    return bayesian.estimate_details(made.guarantee, made.settings, made.touches, accountant)
 
 
 def test_a_point_of_the_grid_of_orders_is_no_measurement(little_noise: db.Plan) -> None:

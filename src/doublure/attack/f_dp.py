@@ -1,4 +1,4 @@
-"""What f-DP allows in one run: how many right guesses on records that coins put in (Mahloujifar et al. 2025).
+"""Bounds under f-DP on right guesses in one run, on records that coins put in (Mahloujifar et al. 2025).
 
 **The game.** Each of m canaries joins the data by a fair coin S_i of its own. From the outcome O the attacker guesses r
 of the coins, and C guesses are right. For any event of O and of the other coins, the mechanism allows

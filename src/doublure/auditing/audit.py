@@ -71,7 +71,7 @@ _EPSILONS = tuple(float(epsilon) for epsilon in np.linspace(0.0, 12.0, 25))
 """Where a plan's δ is asked for: fewer places show less, and never more."""
 
 
-def _profile_of(plan: Plan) -> Callable[[], Profile] | None:
+def plan_profile(plan: Plan) -> Callable[[], Profile] | None:
     """Return what computes δ(ε) of a plan's training, which a refit repeats; None where nothing is claimed."""
     if plan.accountant is None or not all(access.event is not None for access in plan.training):
         return None
@@ -110,7 +110,7 @@ def read_attack_data(
         white_box=inside,
         refit=make_refit(syn.schema, syn.plan, syn.guarantee) if syn.schema.flat is syn.schema else None,
         crafted=inside.crafted,
-        profile=_profile_of(syn.plan),
+        profile=plan_profile(syn.plan),
         shadows=shadows,
         progress=progress,
     )

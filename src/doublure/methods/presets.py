@@ -1,6 +1,6 @@
 """Presets: the papers' systems by name, as settings of a method.
 
-A preset takes its method, fills in what the paper says and nobody gave, and says in a line what does better here.
+A preset takes its method, fills in what the paper states where a setting is left out, and says what does better here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PREFIX = "preset "
 
 
 @dataclass(frozen=True)
-class Preset:
+class PaperPreset:
     """A paper's system.
 
     Attributes:
@@ -35,10 +35,10 @@ class Preset:
     called: str = ""
 
 
-PRESETS: Registry[Preset] = Registry(
+PRESETS: Registry[PaperPreset] = Registry(
     "preset",
     {
-        "frigerio2019": Preset(
+        "frigerio2019": PaperPreset(
             paper="Frigerio et al. 2019",
             method="dpgan",
             # section 5: scaled numbers; section 6: an LSTM draws series, and every critic is fully connected
@@ -48,19 +48,19 @@ PRESETS: Registry[Preset] = Registry(
             },
             better="Method statistics did better wherever both were measured",
         ),
-        "triastcyn2018": Preset(
+        "triastcyn2018": PaperPreset(
             paper="Triastcyn & Faltings 2018",
             method="noisecritic",
             settings={"images": {"recipe": "paper-2018"}},
             better="It claims no ε; method auto makes images with one",
         ),
-        "triastcyn2019": Preset(
+        "triastcyn2019": PaperPreset(
             paper="Triastcyn & Faltings 2019",
             method="noisecritic",
             settings={"images": {"recipe": "paper"}},
             better="It claims no ε; method auto makes images with one",
         ),
-        "chen2021": Preset(
+        "chen2021": PaperPreset(
             paper="Chen et al. 2021",
             method="latentgan",
             # section III-B: a DP-GAN learns latents; what G_p leaves out is not drawn
@@ -68,7 +68,7 @@ PRESETS: Registry[Preset] = Registry(
             better="The setting teacher=mixture did better where both were measured",
             called="dpmi",
         ),
-        "triastcyn2022": Preset(
+        "triastcyn2022": PaperPreset(
             paper="Triastcyn & Faltings 2022",
             method="bayesgan",
             settings={"images": {"recipe": "paper"}},

@@ -256,7 +256,7 @@ def _is_certain(planned: Guarantee, together: BayesianAccountant, left: float) -
     return together.certain_epsilon(left) <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)
 
 
-def figures_of(
+def estimate_details(
     planned: Guarantee, own: BayesianSettings, touches: Sequence[Access], accountant: BayesianAccountant | None
 ) -> dict[str, float | int | bool]:
     """Return what an ε_μ rests on, for internal reports; nothing where there is none.
