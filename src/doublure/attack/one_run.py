@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from doublure.attack import bounds, f_dp
 from doublure.attack.attack_data import AttackData
+from doublure.attack.canary import THREAT_MODEL as CANARY
 from doublure.attack.canary import Coins, fit_with_canaries, guess
 from doublure.attack.results import (
     ABSENCE,
@@ -26,15 +27,13 @@ THREAT_MODEL = ThreatModel(
     attack="one-run",
     name="Canaries in one run, under f-DP",
     family="audit",
-    holds=("records of the attacker’s making among the data, or not", "the method and its settings", "the critic, if "
-    "one is kept, or else the synthetic records"),
-    does="Writes records drawn uniformly over what the schema allows, has the plan fitted once to the data with about "
-    "half of them, and ranks them by the critic’s score, or by their distance to the nearest synthetic record.",
+    holds=CANARY.holds,
+    does=CANARY.does,
     success="More guesses are correct than the plan’s noise allows, at all its ε at once.",
-    shows="With a confidence of 95 %, that the true ε is at least so large, if the noise is Gaussian.",
+    shows="With a confidence of 95 %, that the true ε is at least so large, whatever the noise is.",
     cannot="That ε is small: with so few canaries the bound stays below a true ε.",
     reference="Mahloujifar, Melis, Chaudhuri 2025; Xiang et al. 2025 refine the game further, which is not built",
-)  # fmt: skip
+)
 
 
 def attack(data: AttackData) -> AttackResult:
