@@ -4,6 +4,7 @@
     python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
     python benchmarks/attacks.py run --only pictures       # the same and LiRA on 300 digits, gan as their control
     python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1, of whole patients, too
+    python benchmarks/attacks.py run --only one-run        # the same under f-DP, without patients
     python benchmarks/attacks.py run --only worst-case --runs 1000     # four records or five, every dp method and kind
     python benchmarks/attacks.py run --only inversion      # Olivetti's faces: real, artificial, private
     python benchmarks/attacks.py run --only digits         # MNIST, 64-32-10: attack success against accuracy and μ
@@ -148,9 +149,9 @@ def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
     return attacked(["quick", "lira"], images_schema(300, 28, range(10)), own, others, seed, shadows=8, **asked)
 
 
-def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
+def canaries(attack: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Audit a dp method in one run."""
-    return attacked("canary", *adult(1000, 2000, seed), seed, method=method, epsilon=epsilon, delta=1e-5)
+    return attacked(attack, *adult(1000, 2000, seed), seed, method=method, epsilon=epsilon, delta=1e-5)
 
 
 def patients(epsilon: float, seed: int) -> dict[str, Any]:
@@ -272,8 +273,9 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
             cell = {"method": method, "epsilon": epsilon}
             if "membership" in only:
                 yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
-            if "canary" in only and method in DP_METHODS:
-                yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
+            for attack in ("canary", "one-run") if method in DP_METHODS else ():
+                if attack in only:
+                    yield {"case": attack, **cell, "seed": seed}, partial(canaries, attack, method, epsilon, seed)
         for epsilon in arguments.epsilon if "canary" in only and "statistics" in arguments.methods else ():
             cell = {"case": "canary", "method": "statistics, patients", "epsilon": epsilon, "seed": seed}
             yield cell, partial(patients, epsilon, seed)
@@ -342,7 +344,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     making = verbs.add_parser("run")
-    kinds = ["control", "membership", "pictures", "canary", "worst-case", "inversion", "digits"]
+    kinds = ["control", "membership", "pictures", "canary", "one-run", "worst-case", "inversion", "digits"]
     making.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     known = list(dict.fromkeys([*DIGITS, *(method for method, _, _ in WORST.values())]))
     making.add_argument("--methods", nargs="+", choices=known, default=known)

@@ -30,6 +30,7 @@ def claims(synthesizer: db.Synthesizer, run: Path) -> dict[str, Any]:
         "delta_mu": estimate["delta_mu"],
         "worst_epsilon": worst[0],
         "worst_delta": worst[1],
+        **{name: estimate[name] for name in ("order", "conversion", "bernstein", "measured") if name in estimate},
         "sigma": synthesizer.plan.noise_multiplier,
     }
 

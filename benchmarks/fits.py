@@ -15,6 +15,7 @@ import doublure as db
 from doublure.cli.terminal import TerminalProgress
 from doublure.errors import CeilingPassed
 from doublure.run.folder import RunFolder
+from doublure.support.devices import chosen_device
 from results import OUT
 
 RUNS = OUT / "runs"
@@ -47,7 +48,8 @@ def kept(
     first = None if begun else seed
     try:
         with TerminalProgress() as progress:
-            synthesizer = db.fit(arrays, plan, ledger=ledger, out=out, seed=first, resume=begun, progress=progress)
+            how: dict[str, Any] = {"seed": first, "resume": begun, "device": chosen_device(), "progress": progress}
+            synthesizer = db.fit(arrays, plan, ledger=ledger, out=out, **how)
     except CeilingPassed as passed:
         synthesizer = passed.synthesizer  # type: ignore[assignment]
     cost = {"fit_seconds": round(time.perf_counter() - start[0])}

@@ -7,10 +7,12 @@ import dataclasses
 import gzip
 import hashlib
 import http.server
+import importlib
 import io
 import lzma
 import os
 import shutil
+import sys
 import tarfile
 import threading
 import zipfile
@@ -686,6 +688,87 @@ def test_celeba_is_fetched_as_what_fit_reads(tmp_path: Path) -> None:
     found = read_by_fit(place / "train.npz", "celeba")
     assert (found.images == np.array([COLOURS[0], COLOURS[2]])[:, None, None]).all()
     assert found.labels.astype(str).tolist() == ["0 1", "1 0"]
+
+
+def svhn_in_small(folder: Path) -> datasets.DatasetInfo:
+    """Put forty house numbers for training and ten for tests in the publisher's form."""
+    import scipy.io
+
+    contents = {}
+    for split, number in (("train", 40), ("test", 10)):
+        images = np.random.default_rng(number).integers(0, 256, (number, 32, 32, 3), dtype=np.uint8)
+        sink, labels = io.BytesIO(), (np.arange(number) % 10 + 1).astype(np.uint8)[:, None]  # the publisher's 10 is a 0
+        scipy.io.savemat(sink, {"X": images.transpose(1, 2, 3, 0), "y": labels})
+        contents[f"{split}_32x32.mat"] = sink.getvalue()
+    entry = placed("svhn", contents, folder)
+    return dataclasses.replace(entry, files=tuple(file for file in entry.files if not file.optional))
+
+
+def celeba_in_small(folder: Path) -> datasets.DatasetInfo:
+    """Put thirty portraits for training and ten for tests in the publisher's form."""
+    from PIL import Image
+
+    rng = np.random.default_rng(3)
+    pictures, parts, marks = {}, [], []
+    for place in range(1, 41):
+        sink = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (218, 178, 3), dtype=np.uint8)).save(sink, "PNG")
+        pictures[f"img_align_celeba/{place:06}.jpg"] = sink.getvalue()
+        parts.append(f"{place:06}.jpg {0 if place <= 30 else 2}\n")
+        marks.append(f"{place:06}.jpg {-1 if place % 3 else 1} {1 if place % 2 else -1}\n")
+    contents = {
+        "img_align_celeba.zip": zipped(pictures),
+        "list_eval_partition.txt": "".join(parts).encode(),
+        "list_attr_celeba.txt": ("40\nMale Smiling \n" + "".join(marks)).encode(),
+    }
+    return placed("celeba", contents, folder)
+
+
+@pytest.mark.parametrize(("name", "made"), [("svhn", svhn_in_small), ("celeba", celeba_in_small)])
+def test_a_row_of_the_papers_follows_from_the_publishers_files(
+    name: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``datasets fetch`` and then 2019's row (F in docs/papers.md), on small originals and with few steps."""
+    entry = made(tmp_path)
+    assert datasets.fetch(entry, folder=tmp_path) == tmp_path / name
+    monkeypatch.setenv("DOUBLURE_DATA", str(tmp_path))
+    monkeypatch.setattr(datasets, "_registry", lambda: {name: entry})
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    for module in ("images", "real_images", "results", "fits", "bayesian_rows", "tuning", "lines", "peers"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    images, fits, results, real = (importlib.import_module(m) for m in ("images", "fits", "results", "real_images"))
+    monkeypatch.setattr(fits, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(results, "MEASURED", tmp_path / "measured")
+    monkeypatch.setattr(real, "SHARED", tmp_path / "nothing")
+    tiny = [
+        "steps=4",
+        "lot_size=8",
+        "channels=[4]",
+        "critic_channels=[4]",
+        "features=4",
+        "noise_width=4",
+        "recipe=doublure",
+    ]
+    asked = [
+        "run",
+        "--data",
+        name,
+        "--method",
+        "noisecritic",
+        "--seeds",
+        "0",
+        "--samples",
+        "40",
+        "--students",
+        "logistic",
+    ]
+    options = images.arguments([*asked, "--set", *tiny])
+    results.measure("images", images.cases(options))
+    (row,) = results.finished("images")
+    assert row["cell"][:2] == [name, "noisecritic"]
+    assert 0 <= row["students"]["logistic"] <= 1
+    results.measure("images", images.cases(options))  # a finished row is not made again
+    assert len(results.finished("images")) == 1
 
 
 # --- series -------------------------------------------------------------------------------------------------------

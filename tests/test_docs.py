@@ -53,7 +53,7 @@ ATTACKS = Page(
     name="attacks.md",
     printed=("5 attacks were made and none contradicts the claim", "the attacker held: the released records"),
     left=lambda: Path("audit.html").is_file() and Path("audit.json").is_file(),
-    commands=6,
+    commands=7,
 )
 IMAGES = Page(
     name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=13

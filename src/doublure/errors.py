@@ -203,7 +203,7 @@ class GateFailed(DoublureError):
 
 
 class CeilingPassed(GateFailed):
-    """ε_μ came out above the ceiling: the run is finished and kept, and its kind is that of its worst case.
+    """ε_μ came out above the ceiling, or distances did not decide it: the run is kept under its worst case.
 
     Args:
         synthesizer: The synthesizer, with the guarantee that is left.
@@ -214,7 +214,8 @@ class CeilingPassed(GateFailed):
     code = "ceiling"
 
     def __init__(self, synthesizer: object, *, field: object | None, remedy: str) -> None:
-        super().__init__("ε_μ came out above the ceiling, so the claim is the worst case", field=field, remedy=remedy)
+        why = "ε_μ came out above the ceiling, or distances did not decide it, so the claim is the worst case"
+        super().__init__(why, field=field, remedy=remedy)
         self.synthesizer = synthesizer
 
 

@@ -83,6 +83,7 @@ _SHARES = (0.99, 0.9999)
 
 LARGE_EPSILON = 10.0
 """The ε above which a plan explains its meaning in a warning."""
+HARDLY_ANYBODY = "protects hardly anybody"
 _BEYOND_USE = math.log(1e6)
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
@@ -367,7 +368,7 @@ def odds_factor(epsilon: float) -> str:
         ('2.72', '1,097', 'more than a million, which protects hardly anybody')
     """
     if epsilon > _BEYOND_USE:
-        return "more than a million, which protects hardly anybody"
+        return f"more than a million, which {HARDLY_ANYBODY}"
     factor, digits = math.exp(epsilon), 2 if epsilon < math.log(100) else 0
     return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
 

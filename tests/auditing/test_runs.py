@@ -200,3 +200,11 @@ def test_errors_of_the_library(small, sides, tmp_path):
         audit(small.run, "gan-leaks", sides[0], sides[1][:30])
     with pytest.raises(RunFolderError):
         audit(tmp_path, "gan-leaks", *sides)
+
+
+def test_canaries_under_f_dp_are_judged_by_the_plans_own_noise(small, sides):
+    (found,) = audit(small.run, "one-run", *sides).attacks
+    assert found.skipped is None
+    assert not found.alarm
+    assert found.notes[1].startswith("Under the plan’s noise, as many right guesses or more")
+    assert 0 <= found.lower_bound < small.epsilon

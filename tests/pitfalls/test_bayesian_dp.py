@@ -622,6 +622,38 @@ def check_the_ceiling_is_kept(refusal, folder):
             db.load(folder / "run")
 
 
+def check_no_ceiling_rests_on_the_grid_of_orders():
+    """Little noise and short distances: ε_μ is −ln δ / λ at the last order below use, whatever the distances."""
+    schema = db.Schema.parse(TEXT.replace(f"units: {UNITS}", "units: 60000").partition("label")[0])
+    own = {"recipe": "paper", "steps": 60, "epsilon": 3.0, "delta": 1e-10, "accountant": "rdp"}
+    plan = db.plan(schema, method="bayesgan", **own)
+    accountant = BayesianAccountant(
+        plan.settings.orders, 60, max_distance=1.0, gamma=plan.settings.gamma_share * 1e-10 / 60, union=True
+    )
+    for step in range(60):
+        longest = 0.0086 if step == 0 else 0.0019
+        accountant.step([*np.linspace(0.0017, 0.0019, 7), longest], plan.noise_multiplier, plan.sample_rate)
+    found, figure = bayesian.final_claim(plan.guarantee, plan.settings, plan.touches, accountant)
+    assert figure < 3.0
+    assert found == plan.guarantee.worst_case
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (bayesian, "is_measured", ("-math.log1p(-own.gamma_share)", "0.0")),
+        (bayesian, "_is_certain", ("(planned.epsilon_mu or 0.0) * (1 + _ROUNDING)", "math.inf")),
+        (bayesian, "final_claim", ("is_measured(own, accountant, together.best_order(left))", "True")),
+    ],
+    ids=["any cost is a measurement", "any bound is certain", "asked for nothing"],
+)
+def test_a_ceiling_that_rests_on_the_grid_of_orders_is_caught(lab, owner, name, edit):
+    check_no_ceiling_rests_on_the_grid_of_orders()
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_no_ceiling_rests_on_the_grid_of_orders()
+
+
 def test_the_ceiling_is_kept(lab, tmp_path):
     check_the_ceiling_is_kept(lab.refusal, tmp_path)
 

@@ -377,3 +377,74 @@ def test_a_plan_cannot_be_changed_to_claim_more(plain: db.Plan) -> None:
     cheaper = replace(plain, epsilon=0.1)
     with pytest.raises(InputError):
         db.Plan.from_json(json.loads(json.dumps(cheaper.to_json())))
+
+
+# -- what an ε_μ rests on ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def little_noise() -> db.Plan:
+    """The paper's noise, at so many steps that a test can take them."""
+    return plan(recipe="paper", steps=60, epsilon=3.0)
+
+
+def short(made: db.Plan, longest: float) -> BayesianAccountant:
+    """Return an accountant of distances far below the largest, one of which at one step is longer than all others."""
+    own = made.settings
+    accountant = BayesianAccountant(
+        own.orders, own.steps, max_distance=1.0, gamma=own.gamma_share * made.delta / own.steps, union=True
+    )
+    usual = np.linspace(0.0017, 0.0019, own.distances)
+    for step in range(own.steps):
+        seen = np.append(usual[1:], longest) if step == 0 else usual
+        accountant.step(seen, made.noise_multiplier, made.sample_rate)
+    return accountant
+
+
+def rests_on(made: db.Plan, accountant: BayesianAccountant) -> dict[str, Any]:
+    return bayesian.estimate_details(made.guarantee, made.settings, made.touches, accountant)
+
+
+def test_a_point_of_the_grid_of_orders_is_no_measurement(little_noise: db.Plan) -> None:
+    """Costs are nothing at one order and beyond use at the next: the figure is below the ceiling and is not claimed."""
+    accountant = short(little_noise, 0.0086)
+    found, figure = claimed(little_noise, accountant)
+    told = rests_on(little_noise, accountant)
+    assert figure < 3.0
+    assert figure == pytest.approx(told["conversion"], rel=0.01)
+    assert (told["measured"], found) == (False, little_noise.guarantee.worst_case)
+
+
+def test_a_measurement_is_claimed_and_one_that_holds_for_any_distances_too(plain: db.Plan) -> None:
+    apart = plan(expected_distance=0.3)
+    told = rests_on(apart, fed(apart, 0.3, spread=0.1))
+    assert told["measured"]
+    assert told["bernstein"] > apart.guarantee.epsilon_mu
+    assert claimed(apart, fed(apart, 0.3, spread=0.1))[0] == apart.guarantee
+    certain = rests_on(plain, fed(plain, 1.0))
+    assert certain["bernstein"] <= plain.guarantee.epsilon_mu
+    tiny = fed(plain, 1e-3, spread=0.1)  # nothing was measured, and nothing has to be: no distances pass this ceiling
+    assert claimed(plain, tiny)[0] == plain.guarantee
+
+
+def test_the_order_is_that_of_the_figure(plain: db.Plan) -> None:
+    accountant = fed(plain, 1.0)
+    told, figure = rests_on(plain, accountant), claimed(plain, accountant)[1]
+    cost = accountant.costs[accountant.orders.index(told["order"])]
+    assert figure == pytest.approx(told["conversion"] + cost / told["order"])
+
+
+def test_a_run_without_an_estimate_rests_on_nothing(plain: db.Plan) -> None:
+    assert rests_on(plain, None) == {}
+    assert "not measured" in bayesian.explain_estimate({"epsilon_mu": None})
+
+
+def test_the_words_name_order_share_and_bernsteins_figure(little_noise: db.Plan) -> None:
+    accountant = short(little_noise, 0.0086)
+    said = bayesian.explain_estimate(
+        {"epsilon_mu": claimed(little_noise, accountant)[1], **rests_on(little_noise, accountant)}
+    )
+    assert "at λ = " in said
+    assert "−ln δ/λ" in said
+    assert "it is no measurement" in said
+    assert "For any distances at all (Bernstein)" in said

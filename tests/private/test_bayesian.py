@@ -467,6 +467,34 @@ def test_a_kept_state_is_gone_on_from() -> None:
     assert rest.epsilon(1e-6) == whole.epsilon(1e-6)
 
 
+def test_bernsteins_costs_stand_beside_students() -> None:
+    beside, alone = (
+        BayesianAccountant([2, 8], 100, gamma=1e-14, max_distance=1.0, bound=bound, union=True)
+        for bound in ("student-t", "bernstein")
+    )
+    for accountant in (beside, alone):
+        accountant.step(SAMPLE, 1.0, 0.01)
+        accountant.lost(1.0, 0.01, 2)
+        accountant.add([0.5, 2.0])
+    assert beside.certain_costs == pytest.approx(alone.costs)
+    assert beside.certain_epsilon(1e-6) == alone.epsilon(1e-6)
+    assert alone.certain_costs == pytest.approx(alone.costs)
+    both = beside.joined(BayesianAccountant([2, 8], 100, gamma=1e-14, max_distance=1.0, union=True))
+    assert both.certain_costs == pytest.approx(beside.certain_costs)
+    assert BayesianAccountant([2], 9, 0.9).certain_costs is None
+
+
+def test_a_state_of_an_earlier_version_knows_no_certain_costs() -> None:
+    first, rest = (BayesianAccountant([2, 8], 100, gamma=1e-14, max_distance=1.0) for _ in range(2))
+    first.step(SAMPLE, 1.0, 0.01)
+    kept = first.state()
+    rest.restore({name: values for name, values in kept.items() if name != "certain"})
+    assert rest.epsilon(1e-6) == first.epsilon(1e-6)
+    assert rest.certain_epsilon(1e-6) == np.inf
+    rest.restore(kept)
+    assert rest.certain_epsilon(1e-6) == first.certain_epsilon(1e-6)
+
+
 def test_a_refused_step_charges_nothing_and_prints_no_distance() -> None:
     accountant = BayesianAccountant([1], 1, 0.9)
     with pytest.raises(SettingError) as caught:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from doublure.attack.f_dp import Profile
 from doublure.attack.results import Claim
 from doublure.data.records import taken
 from doublure.encode.columns import Floats
@@ -117,6 +118,7 @@ class AttackData:
         white_box: Internals, for white-box attacks.
         refit: Refits the plan, for attacks with shadow models.
         crafted: Draws records uniformly over the schema, for attacks with canaries.
+        profile: Returns δ at several ε of what a refit draws noise for; None where that is not known.
         seed: Fixes every random choice.
         shadows: Number of refits of an attack.
         progress: Receives progress events.
@@ -132,6 +134,7 @@ class AttackData:
     white_box: WhiteBox | None = None
     refit: Refit | None = None
     crafted: Callable[[int, np.random.Generator], Any] | None = None
+    profile: Callable[[], Profile] | None = None
     seed: int = 0
     shadows: int = 16
     progress: Progress = field(default_factory=SilentProgress)

@@ -8,6 +8,8 @@ interact; where it is below 5 %, the claim is refuted.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from doublure.attack import bounds
@@ -33,6 +35,8 @@ THREAT_MODEL = ThreatModel(
     reference="Steinke, Nasr, Jagielski 2023, algorithm 2",
 )  # fmt: skip
 
+Coins: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+
 CANARIES = 400
 _MOST_SHARE = 0.5
 _ABSTAIN_ABOVE = 4
@@ -40,17 +44,32 @@ _ABSTAIN_ABOVE = 4
 
 def attack(data: AttackData) -> AttackResult:
     """Audit the plan by one fit with canaries."""
-    if data.refit is None or data.crafted is None:
+    found = fit_with_canaries(data, purpose=10)
+    if found is None:
         return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
-    rng = data.random(10)
+    return canary_result(data, *found)
+
+
+def fit_with_canaries(data: AttackData, *, purpose: int) -> tuple[Floats, Coins] | None:
+    """Fit the plan once to the records that were seen and about half of the canaries.
+
+    Args:
+        data: The attack data.
+        purpose: The attack's number, for its own coins.
+
+    Returns:
+        ``(m,)`` scores, high for likely members, and ``(m,)`` the coins; None where nothing can be refitted.
+    """
+    if data.refit is None or data.crafted is None:
+        return None
+    rng = data.random(purpose)
     count = max(8, min(CANARIES, int(_MOST_SHARE * len(data.seen))))
     canaries = data.crafted(count, rng)
     inside = rng.random(count) < 0.5
     data.progress.stage("fit with canaries")
     drawn = canaries.loc[inside] if hasattr(canaries, "loc") else canaries.take(np.flatnonzero(inside))
     fitted = data.refit(joined([data.seen.content, drawn]), data.seed + 501)
-    scores = score(data, fitted, canaries, rng)
-    return canary_result(data, scores, inside)
+    return score(data, fitted, canaries, rng), inside
 
 
 def score(data: AttackData, fitted: RefittedSynthesizer, canaries: object, rng: np.random.Generator) -> Floats:
@@ -66,7 +85,19 @@ def score(data: AttackData, fitted: RefittedSynthesizer, canaries: object, rng: 
     return ranks
 
 
-def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AttackResult:
+def guess(scores: Floats, inside: Coins) -> tuple[int, int]:
+    """Return how many guesses are right, and how many are made: on the highest and the lowest quarter of the scores.
+
+    Example:
+        >>> guess(np.array([0.9, 0.1, 0.5, 0.4]), np.array([True, True, False, False]))
+        (1, 2)
+    """
+    each = len(scores) // _ABSTAIN_ABOVE
+    order = np.argsort(scores, kind="stable")
+    return int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum()), 2 * each
+
+
+def canary_result(data: AttackData, scores: Floats, inside: Coins) -> AttackResult:
     """Return the result of guesses on the highest and the lowest quarter of the scores.
 
     Args:
@@ -74,10 +105,7 @@ def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int
         scores: ``(m,)`` high for likely members.
         inside: ``(m,)`` the truth.
     """
-    canaries, each = len(scores), len(scores) // _ABSTAIN_ABOVE
-    order = np.argsort(scores, kind="stable")
-    right = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    claim, guesses = data.claim, 2 * each
+    (right, guesses), canaries, claim = guess(scores, inside), len(scores), data.claim
     delta = claim.delta_shown_at
     shown = bounds.one_run_epsilon(right, guesses, canaries, delta)
     refuted = None if claim.epsilon is None else bounds.one_run_p_value(right, guesses, canaries, claim.epsilon, delta)

@@ -38,9 +38,10 @@ _PLACES = {
     **_LINKAGE,
     "neighbours": "neighbours:attack",
     "canary": "canary:attack",
+    "one-run": "one_run:attack",
     "inversion": "inversion:attack",
 }
-REFITS = frozenset({"shadow", "lira", "canary"})
+REFITS = frozenset({"shadow", "lira", "canary", "one-run"})
 """Attacks that refit the plan, once or many times."""
 
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from doublure.access import events
 from doublure.attack import registry as table
 from doublure.attack.attack_data import AttackData, make_attack_data
+from doublure.attack.f_dp import Profile
 from doublure.attack.results import Claim
 from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
+from doublure.planning import Plan
+from doublure.private.accounting import delta_of
 from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.run.folder import RunFolder
@@ -66,6 +72,22 @@ def audit(
     return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
 
 
+_EPSILONS = tuple(float(epsilon) for epsilon in np.linspace(0.0, 12.0, 25))
+"""Where a plan's δ is asked for: fewer places show less, and never more."""
+
+
+def plan_profile(plan: Plan) -> Callable[[], Profile] | None:
+    """Return what computes δ(ε) of a plan's training, which a refit repeats; None where nothing is claimed."""
+    if plan.accountant is None or not all(access.event is not None for access in plan.training):
+        return None
+    composed = events(plan.training)
+
+    def profile() -> Profile:
+        return [(each, delta_of(composed, each, accountant=plan.accountant)) for each in _EPSILONS]  # type: ignore[arg-type]
+
+    return profile
+
+
 def read_attack_data(
     syn: Synthesizer,
     real: Given,
@@ -93,6 +115,7 @@ def read_attack_data(
         white_box=inside,
         refit=make_refit(syn.schema, syn.plan, syn.guarantee) if syn.schema.flat is syn.schema else None,
         crafted=inside.crafted,
+        profile=plan_profile(syn.plan),
         shadows=shadows,
         progress=progress,
     )

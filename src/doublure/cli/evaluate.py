@@ -48,9 +48,9 @@ def evaluate(
 ) -> VerbResult:
     """Compare synthetic with real data. Internal: do not publish the page."""
     from doublure import evaluate as measures
-    from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import parse_extractor
     from doublure.measures.scores import fallen_short
+    from doublure.methods.bayesgan.claim import explain_estimate
     from doublure.report import check_places, named_page
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
@@ -85,7 +85,7 @@ def evaluate(
     data = {"page": str(page), "internal": True, "report": json.loads(report.to_json())}
     if (estimate := RunFolder(run).estimate) is not None:
         data["estimate"] = estimate
-        text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
+        text = f"{text}\n{explain_estimate(estimate)} Only the ceiling is published."
     gate = None
     if missed := fallen_short(report.measured.scores, wanted):
         gate = GateFailed("; ".join(missed), field="--at-least", remedy=f"see {escaped(str(page))}")

@@ -17,6 +17,7 @@ PLACE = "PATH"
 """The name in the help of an argument that takes a path or an address; it is text, as a ``Path`` loses a slash."""
 LISTS = {
     "methods": "methods.registry:METHODS",
+    "presets": "methods.presets:PRESETS",
     "groups": "attack.registry:GROUPS",
     "kinds": "schema.kinds:KINDS",
     "forms": "drafting.metadata.registry:FORMS",

@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
 def plan(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
     method: Method = None,
+    preset: Annotated[str | None, typer.Option(help="A paper's system: {presets}; see docs/papers.md.")] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     set_: Settings = None,
@@ -53,13 +54,15 @@ def plan(
         check_output(out, schema, replaces="plan")
     if want is not None and epsilon is not None:
         raise SettingError("stands beside --epsilon, which follows from it", field="--want", remedy="leave one out")
+    if preset is not None and want is not None:
+        raise SettingError("takes an ε, which --want is to find", field="--preset", remedy="leave one of the two out")
     given = {"public": public, "provenance": provenance}
     asked = settings(set_) | {name: str(path) for name, path in given.items() if path is not None}
     with TerminalProgress() as progress:
         progress.stage("find the noise that spends no more than the budget")
         chosen = AUTO if method is None else method
         if want is None:
-            made, said = make(schema, method=chosen, epsilon=epsilon, delta=delta, **asked), ""
+            made, said = make(schema, method=chosen, preset=preset, epsilon=epsilon, delta=delta, **asked), ""
         else:
             granted = least_epsilon(schema, want, method=chosen, delta=delta, **asked)
             made, said = granted.plan, f"\n{granted.explain()}"

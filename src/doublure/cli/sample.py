@@ -60,6 +60,7 @@ def sample(
     """Make synthetic records; it costs nothing."""
     from doublure.data.databases.address import is_database
     from doublure.data.databases.streaming import table_output
+    from doublure.releasing.plain_words import absurd
     from doublure.releasing.writing import WorkerProcesses, write_sample, write_syntheses
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
@@ -97,7 +98,8 @@ def sample(
         result["files"] = files
     records = KINDS[syn.schema.kind].records
     to = out if syntheses is None else f"each of {files[0]} … {files[-1]}"
-    text = f"Wrote {count:,} synthetic {records} to {to}. {syn.guarantee.watermark}."
+    said = absurd(syn.guarantee.model_dump()) or f"{syn.guarantee.watermark}."
+    text = f"Wrote {count:,} synthetic {records} to {to}. {said}"
     return VerbResult(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 
 

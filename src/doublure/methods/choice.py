@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from doublure.methods import presets
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.registry import AUTO as AUTO
 from doublure.private.accounting import Event, GaussianEvent, calibrate
@@ -30,8 +31,8 @@ def sentence(schema: Schema, epsilon: float) -> str:
 
 
 def is_reason(said: str) -> bool:
-    """Whether one of a plan's sentences gives the reason of ``auto``, which is no warning."""
-    return said.startswith(_CHOSEN)
+    """Whether one of a plan's sentences gives the reason of ``auto`` or tells of a preset, which is no warning."""
+    return said.startswith(_CHOSEN) or presets.is_sentence(said)
 
 
 def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:

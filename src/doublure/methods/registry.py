@@ -11,7 +11,9 @@ from functools import partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from doublure.support.guessing import Registry
+from doublure.errors import SettingError
+from doublure.methods.presets import PRESETS, meant_by
+from doublure.support.guessing import Registry, nearest_name
 
 if TYPE_CHECKING:
     from doublure.methods.method import Method
@@ -74,6 +76,12 @@ def method(name: str) -> Method[Any, Any]:
     """Return the method of this name.
 
     Raises:
-        SettingError: No method has this name.
+        SettingError: No method has this name; the remedy names the papers' presets where no method's name is near.
     """
+    if name not in METHODS and nearest_name(name, METHODS.names) is None:
+        refused = METHODS.unknown(name)
+        meant = meant_by(name)
+        preset = f"a paper's system is a preset: {', '.join(PRESETS)}" if meant is None else f"write --preset {meant}"
+        remedy = f"{preset}; {refused.remedy}"
+        raise SettingError(refused.message, field=refused.field, remedy=remedy)
     return METHODS[name]()

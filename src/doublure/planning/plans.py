@@ -14,7 +14,7 @@ from doublure.access import Access, events
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
 from doublure.ledger.chain import canonical_json
-from doublure.methods import choice
+from doublure.methods import choice, presets
 from doublure.methods import registry as methods
 from doublure.methods.method import settings_of
 from doublure.planning import explain as words
@@ -49,6 +49,7 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     accountant: Literal["auto", "pld", "rdp"] = "auto",
+    preset: str | None = None,
     **settings: Any,
 ) -> Plan:
     """Plan a run. Reads no data.
@@ -61,6 +62,8 @@ def plan(
             the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
         delta: The total δ; for ``bayesgan`` δ_μ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
+        preset: A paper's system, out of :mod:`doublure.methods.presets`: its method, and its settings for those that
+            are not given.
         settings: Settings of the method, by name.
 
     Returns:
@@ -77,7 +80,13 @@ def plan(
         (100, 'dp', True)
     """
     read = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return Plan.from_contents(plan_contents(read, method, epsilon, delta, accountant, settings))
+    if preset is None:
+        return Plan.from_contents(plan_contents(read, method, epsilon, delta, accountant, settings))
+    own, settings = presets.with_preset(preset, read.kind, settings)
+    if method not in (choice.AUTO, own):
+        raise SettingError(f"stands beside preset {preset}, which is {own}", field="method", remedy="leave one out")
+    made = plan_contents(read, own, epsilon, delta, accountant, settings)
+    return Plan.from_contents(replace(made, warnings=(presets.sentence(preset), *made.warnings)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +251,10 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         )
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
         epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
-        chose = () if epsilon is None else (choice.sentence(schema, epsilon),)
+        chose = (
+            *map(presets.sentence, presets.PRESETS),
+            *(() if epsilon is None else (choice.sentence(schema, epsilon),)),
+        )
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))

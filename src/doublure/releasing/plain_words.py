@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.guarantee import CHOICE_OF_KIND, OF_RECORDS, figure, odds_factor
+from doublure.access import COVERED
+from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, OF_RECORDS, figure, odds_factor
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 
@@ -69,6 +70,19 @@ def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
     if (guarantee.get("kind") or "none") == "none":
         return sentence
     return f"{plain_words(guarantee, KINDS[schema.kind].records)[0]}\n{sentence}"
+
+
+def absurd(guarantee: Mapping[str, Any]) -> str | None:
+    """Return the card's first sentence on an ε that protects hardly anybody; None for any other claim.
+
+    Example:
+        >>> absurd({"kind": "dp", "epsilon": 1.0, "delta": 1e-5}) is None
+        True
+        >>> absurd({"kind": "dp", "epsilon": 125_100.0, "delta": 1e-5, "unit": "person"})
+        'Suppose that a coin decides ... is right in up to 100 of 100 cases: this protects hardly anybody. ...'
+    """
+    said = _coin(guarantee, _unit(guarantee)) if guarantee.get("kind") in COVERED else []
+    return next((sentence for sentence in said if HARDLY_ANYBODY in sentence), None)
 
 
 def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
@@ -159,7 +173,7 @@ def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
         f"then guesses from this release, whatever else they know, is right in"
     )
     if often >= _CERTAIN:
-        return [f"{bet} up to 100 of 100 cases: this protects hardly anybody. Without the release it is 50."]
+        return [f"{bet} up to 100 of 100 cases: this {HARDLY_ANYBODY}. Without the release it is 50."]
     return [f"{bet} at most {often:g} of 100 cases. Without the release it is 50."]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
@@ -219,6 +219,35 @@ class MethodSettings(Model):
     def excluded(self) -> tuple[str, ...]:
         """Exclusions from a claim that these settings add."""
         return ()
+
+
+class RecipeSettings(MethodSettings):
+    """Settings with recipes: sets of defaults by name, for settings that are not given.
+
+    Attributes:
+        recipe: The name of one.
+    """
+
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]]
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of recipes that are no settings."""
+
+    recipe: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_named(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        named = cls.recipes.get(given.get("recipe", cls.model_fields["recipe"].default), {})
+        return {key: value for key, value in named.items() if key not in cls.beside} | dict(given)
+
+    @field_validator("recipe")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in cls.recipes:
+            raise ValueError(f"there is no recipe of this name; use one of {', '.join(cls.recipes)}")
+        return name
 
 
 def by_kind(*types: type[S]) -> dict[str, type[S]]:

@@ -1,19 +1,19 @@
 """Claims of Bayesian DP: the forecast in a plan, and the claim of a finished run.
 
 σ, q, T and the worst case (ε, δ) are known before a record is read; so is the largest possible ε_μ, where all gradient
-distances are as long as they can be. The distances themselves are unknown, and are sampled during the run. If the
-resulting ε_μ is at most the plan's ceiling, the ceiling is claimed; else the run's kind is plain dp, at the worst case
-that was charged from the start. The ε_μ itself stays internal: it would reveal an outlier. The choice between the two
-claims reveals a little too, and both claims say so.
+distances are as long as they can be. The distances themselves are unknown, and are sampled during the run. If they
+decide ε_μ (:func:`is_measured`) and it is at most the plan's ceiling, the ceiling is claimed; else the run's kind is
+plain dp, at the worst case that was charged from the start. The ε_μ itself stays internal: it would reveal an outlier.
+The choice between the two claims reveals a little too, and both claims say so.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doublure.access import Access, events
 from doublure.errors import SettingError
@@ -208,17 +208,101 @@ def final_claim(
         accountant: The accountant of all steps with sampled distances; None if there was none.
 
     Returns:
-        The guarantee: the plan's if the estimate is at most its ceiling, else the worst case of kind dp.
+        The guarantee: the plan's if the estimate is at most its ceiling and was measured, or the ceiling holds for any
+        distances; else the worst case of kind dp.
     """
     if accountant is None or accountant.steps_taken < own.sampled_steps:
         return planned.worst_case, math.inf
+    together, left = _with_others(planned, touches, accountant)
+    try:
+        found = together.epsilon(left)
+    except SettingError:  # facts and confidence bounds have used up all of δ_μ
+        return planned.worst_case, math.inf
+    kept = found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)
+    kept = kept and (is_measured(own, accountant, together.best_order(left)) or _is_certain(planned, together, left))
+    return (planned if kept else planned.worst_case), found
+
+
+def _with_others(
+    planned: Guarantee, touches: Sequence[Access], accountant: BayesianAccountant
+) -> tuple[BayesianAccountant, float]:
+    """Return the accountant with the accesses that no distance prices, and the δ_μ that is left."""
     others = events([access for access in touches if not access.estimated])
     costs, set_aside = accounting.log_moments(others, accountant.orders)
     together = copy.deepcopy(accountant)
     together.add(costs)
-    try:
-        found = together.epsilon((planned.delta_mu or 0.0) - set_aside)
-    except SettingError:  # facts and confidence bounds have used up all of δ_μ
-        return planned.worst_case, math.inf
-    kept = found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)
-    return (planned if kept else planned.worst_case), found
+    return together, (planned.delta_mu or 0.0) - set_aside
+
+
+def is_measured(own: BayesianSettings, accountant: BayesianAccountant, order: int) -> bool:
+    """Return whether distances decide ε_μ, and not the grid of orders alone.
+
+    ε_μ = (cost − ln δ) / λ at its best λ. Where lots are small, a cost is next to nothing at one order and beyond use
+    at the next, as the few longest distances make it. Then the best order is the last before that, the cost adds
+    nothing, and −ln δ / λ, a point of a grid, is all that is left. What distances tell has to be worth at least what
+    asking them took: confidence bounds may fail with a share of δ_μ, which raises −ln δ by −ln(1 − share). A cost below
+    that is no measurement, and no ceiling is claimed for it.
+
+    Args:
+        own: The plan's settings.
+        accountant: The accountant of the steps with sampled distances alone.
+        order: The λ that ε_μ rests on.
+    """
+    return float(accountant.costs[accountant.orders.index(order)]) >= -math.log1p(-own.gamma_share)
+
+
+def _is_certain(planned: Guarantee, together: BayesianAccountant, left: float) -> bool:
+    """Return whether the ceiling holds for any law of distances, so that nothing has to be measured."""
+    return together.certain_epsilon(left) <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)
+
+
+def estimate_details(
+    planned: Guarantee, own: BayesianSettings, touches: Sequence[Access], accountant: BayesianAccountant | None
+) -> dict[str, float | int | bool]:
+    """Return what an ε_μ rests on, for internal reports; nothing where there is none.
+
+    Args:
+        planned: The plan's claim.
+        own: The plan's settings.
+        touches: All accesses of the plan.
+        accountant: The accountant of all steps with sampled distances; None if there was none.
+
+    Returns:
+        ``order``, its λ; ``conversion``, −ln δ / λ; ``bernstein``, ε_μ for any distances; ``measured``, whether
+        distances decide it.
+    """
+    if accountant is None or accountant.steps_taken < own.sampled_steps:
+        return {}
+    together, left = _with_others(planned, touches, accountant)
+    if left <= together.failure_probability:
+        return {}
+    order = together.best_order(left)
+    certain = together.certain_epsilon(left)
+    return {
+        "order": order,
+        "conversion": -math.log(left - together.failure_probability) / order,
+        **({"bernstein": certain} if math.isfinite(certain) else {}),
+        "measured": is_measured(own, accountant, order),
+    }
+
+
+def explain_estimate(estimate: Mapping[str, Any]) -> str:
+    """Return an ε_μ in a sentence, with what it rests on; for internal reports alone.
+
+    Example:
+        >>> explain_estimate({"epsilon_mu": 1.4393, "order": 16, "conversion": 1.4391, "measured": False})
+        'ε_μ as measured: 1.439, at λ = 16, of which −ln δ/λ is 1.439 (99.99 %). Distances did not decide it, ...'
+    """
+    found = estimate.get("epsilon_mu")
+    if found is None:
+        return "ε_μ was not measured: the worst case is the only claim."
+    said = f"ε_μ as measured: {figure(found)}"
+    if "order" in estimate:
+        share = 100 * estimate["conversion"] / found if found else 100.0
+        said += f", at λ = {estimate['order']}, of which −ln δ/λ is {figure(estimate['conversion'])} ({share:.4g} %)"
+    said += "."
+    if not estimate.get("measured", True):
+        said += " Distances did not decide it, the grid of orders did: it is no measurement."
+    if "bernstein" in estimate:
+        said += f" For any distances at all (Bernstein): {figure(estimate['bernstein'])}."
+    return said

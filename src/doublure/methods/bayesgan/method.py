@@ -145,6 +145,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
             "epsilon_mu": found if math.isfinite(found) else None,
             "delta_mu": planned.delta_mu,
             "ceiling": planned.epsilon_mu,
+            **claim.estimate_details(planned, settings, touches, measured),
         }
 
     @override

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
@@ -17,7 +17,7 @@ from doublure.schema.images import LABEL
 from doublure.training.classifier_settings import LabellerSettings
 from doublure.training.gan_settings import TableAdversarialSettings
 from doublure.training.private_gan_settings import Norm, PrivateSettings, Sigma
-from doublure.training.settings import LearningRate
+from doublure.training.settings import LearningRate, RecipeSettings
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -37,7 +37,7 @@ _PAPER: dict[str, Any] = {
 }  # fmt: skip
 
 
-class BayesianSettings(PrivateSettings):
+class BayesianSettings(PrivateSettings, RecipeSettings):
     """Settings of the Bayesian accountant: noise, lots and steps are fixed, and their cost is measured in the run.
 
     Attributes:
@@ -62,6 +62,7 @@ class BayesianSettings(PrivateSettings):
     """
 
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {OWN: {}}
+    beside: ClassVar[frozenset[str]] = frozenset({EPOCHS})
 
     recipe: str = OWN
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan"
@@ -77,26 +78,11 @@ class BayesianSettings(PrivateSettings):
     generator_clip: float | None = Field(default=None, gt=0)
     generator_noise: float = Field(default=0.0, ge=0)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_named(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        named = cls.recipes.get(given.get("recipe", OWN), {})
-        return {key: value for key, value in named.items() if key != EPOCHS} | dict(given)
-
     @model_validator(mode="after")
     def _one_by_one(self) -> Self:
         if self.clipping == "batch" and self.local_steps > 1:
             raise ValueError("clipping batch has no units that take steps by themselves; set local_steps=1")
         return self
-
-    @field_validator("recipe")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name not in cls.recipes:
-            raise ValueError(f"there is no recipe of this name; use one of {', '.join(cls.recipes)}")
-        return name
 
     @property
     @override

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
-from doublure.training.settings import LearningRate
+from doublure.training.settings import LearningRate, RecipeSettings
 
 ESTIMATED_ON, ESTIMATE_SEED = 5_000, 0
 """Number of synthetic records in the estimate of the expected loss, and the seed that chooses all its records. With
@@ -52,10 +53,12 @@ class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):
     estimate_features: Literal["rows"] = "rows"
 
 
-class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
-    """The settings of ``noisecritic`` on images: those of 2019; 2018 had ``leaky_relu`` and ``normalisation=batch``.
+class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings, RecipeSettings):
+    """The settings of ``noisecritic`` on images.
 
     Attributes:
+        recipe: The set of defaults: ``paper`` (2019), ``paper-2018``, or ``doublure``: larger steps, fewer of them, and
+            an average of the generator's weights (docs/methods.md has what it brings).
         labels: ``record``: the label is part of the record, and passes through the noise layer with it (2018, §4.1: the
             paper's choice). ``votes``: noisy votes replace it (:mod:`doublure.methods.noisecritic.label_votes`).
         label_epsilon: ε₂ of the votes, for the labels alone.
@@ -66,7 +69,17 @@ class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
     """
 
     sizes: ClassVar[dict[str, Any]] = ImageAdversarialSettings.sizes | {"steps": 30_000}
+    unsaid: ClassVar[dict[str, Any]] = {"recipe": "paper"}
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "paper-2018": {"activation": "leaky_relu", "normalisation": "batch"},
+        "doublure": {
+            "n_critic": 2, "critic_lr": 1e-3, "generator_lr": 1e-3, "activation": "leaky_relu", "lot_size": 128,
+            "generator_average": 0.999, "steps": 25_000,
+        },
+    }  # fmt: skip
 
+    recipe: str = "paper"
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
     critic_lr: LearningRate = 1e-4

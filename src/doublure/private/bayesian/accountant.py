@@ -20,6 +20,7 @@ Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)
 FEWEST_DISTANCES = 3
 _STATE = ("costs", "calls", "steps_taken")
+_CERTAIN = "certain"
 
 
 class StepsOverrunWarning(PrivacyWarning):
@@ -91,11 +92,17 @@ class BayesianAccountant:
         self.steps_taken = 0
         self.calls = 0
         self._costs = np.zeros(len(self.orders))
+        self._certain = np.zeros(len(self.orders))
 
     @property
     def costs(self) -> NDArray[np.float64]:
         """Σ c_t(λ) so far, one for each order: shape (orders,)."""
         return self._costs.copy()
+
+    @property
+    def certain_costs(self) -> NDArray[np.float64] | None:
+        """The same by the empirical Bernstein bound, for any law of distances; None without a ``max_distance``."""
+        return None if self.max_distance is None else self._certain.copy()
 
     @property
     def failure_probability(self) -> float:
@@ -137,7 +144,9 @@ class BayesianAccountant:
         with np.errstate(over="ignore"):  # a cost beyond float64 is infinite, and so is ε_μ then
             # many of them are alike where gradients are clipped, and a moment takes longer than a look
             relative, place = np.unique(sampled / noise_std, return_inverse=True)
-            self._costs += [self._cost(order, relative, place, noise_std, sample_rate, steps) for order in self.orders]
+            found = [self._cost(order, relative, place, noise_std, sample_rate, steps) for order in self.orders]
+        self._costs += [cost for cost, _ in found]
+        self._certain += [certain for _, certain in found]
         self.calls += 1
         self._count(steps)
 
@@ -153,7 +162,9 @@ class BayesianAccountant:
             SettingError: An argument is out of its range, or there is no ``max_distance``.
         """
         self._check(noise_std, sample_rate, steps)
-        self._costs += [steps * self._largest(order, noise_std, sample_rate) for order in self.orders]
+        largest = [steps * self._largest(order, noise_std, sample_rate) for order in self.orders]
+        self._costs += largest
+        self._certain += largest
         self._count(steps)
 
     def add(self, costs: ArrayLike) -> None:
@@ -169,6 +180,7 @@ class BayesianAccountant:
         if known.shape != self._costs.shape or not bool(np.all(known >= 0)):
             raise SettingError("must be one for each order, and not negative", field="costs")
         self._costs += known
+        self._certain += known
 
     def joined(self, other: BayesianAccountant) -> BayesianAccountant:
         """Return the joint cost of two mechanisms' steps, for records that both have seen.
@@ -191,6 +203,7 @@ class BayesianAccountant:
             raise SettingError("adds up to more than 1", field="total_steps", remedy="average each at a higher power")
         both = copy.deepcopy(self)
         both._costs += other._costs
+        both._certain += other._certain
         both.calls += other.calls
         both.steps_taken += other.steps_taken
         both.total_steps = min(self.total_steps, other.total_steps)
@@ -219,6 +232,26 @@ class BayesianAccountant:
             )
         return float(np.min((self._costs - math.log(left)) / np.asarray(self.orders)))
 
+    def best_order(self, delta: float) -> int:
+        """Return the λ that :meth:`epsilon` rests on."""
+        left = math.log(delta - self.failure_probability)
+        return self.orders[int(np.argmin((self._costs - left) / np.asarray(self.orders)))]
+
+    def certain_epsilon(self, delta: float) -> float:
+        """Return ε_μ by the empirical Bernstein bound, which holds whatever distances there are; infinite if unknown.
+
+        Example:
+            >>> accountant = BayesianAccountant([8, 16], 1000, gamma=1e-15, max_distance=1.0)
+            >>> accountant.step([0.01, 0.02, 0.03, 0.05], noise_std=0.5, sample_rate=0.01, steps=1000)
+            >>> accountant.certain_epsilon(1e-10) > accountant.epsilon(1e-10)
+            True
+        """
+        if self.max_distance is None:
+            return math.inf
+        certain = copy.copy(self)
+        certain._costs = self._certain
+        return certain.epsilon(delta)
+
     def delta(self, epsilon: float) -> float:
         """Return δ_μ at ε_μ = ``epsilon``, the failure probability of the confidence bounds included."""
         require_number(epsilon, "epsilon", above=0.0)
@@ -233,6 +266,7 @@ class BayesianAccountant:
         """Return the state that a resumed run needs. Private: it was estimated from private gradients."""
         return {
             "costs": self.costs,
+            _CERTAIN: self._certain.copy(),
             "calls": np.array([float(self.calls)]),
             "steps_taken": np.array([float(self.steps_taken)]),
         }
@@ -243,9 +277,11 @@ class BayesianAccountant:
         Raises:
             SettingError: The state is that of another accountant.
         """
-        if set(state) != set(_STATE) or np.shape(state["costs"]) != self._costs.shape:
+        if set(state) - {_CERTAIN} != set(_STATE) or np.shape(state["costs"]) != self._costs.shape:
             raise SettingError("is another accountant's", field="state", remedy="begin anew")
         self._costs = np.array(state["costs"], dtype=np.float64)
+        unknown = np.full(len(self.orders), math.inf)  # a state that an earlier version kept has no such costs
+        self._certain = np.array(state.get(_CERTAIN, unknown), dtype=np.float64)
         self.calls, self.steps_taken = int(state["calls"][0]), int(state["steps_taken"][0])
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -276,17 +312,18 @@ class BayesianAccountant:
         noise_std: float,
         sample_rate: float,
         steps: int,
-    ) -> float:
-        """Return the upper confidence bound on c_t(λ), equation 8, for distances relative to the noise."""
+    ) -> tuple[float, float]:
+        """Return two upper bounds on c_t(λ), equation 8's and Bernstein's, for distances relative to the noise."""
         exponent = self.total_steps * steps
         values = exponent * log_moment(relative, order, sample_rate, paper_literal=self.paper_literal)[place]
         gamma = self.gamma / len(self.orders) if self.union else self.gamma
         if self.max_distance is None:
-            return student_t_log_mean(values, gamma) / self.total_steps
+            return student_t_log_mean(values, gamma) / self.total_steps, math.inf
         cap = exponent * self._largest(order, noise_std, sample_rate)
+        certain = bernstein_log_mean(values, self.gamma / len(self.orders), cap) / self.total_steps
         if self.bound == "student-t":
-            return min(cap, student_t_log_mean(values, gamma)) / self.total_steps
-        return bernstein_log_mean(values, gamma, cap) / self.total_steps
+            return min(cap, student_t_log_mean(values, gamma)) / self.total_steps, certain
+        return certain, certain
 
     def _largest(self, order: int, noise_std: float, sample_rate: float) -> float:
         """Return the log-moment of one step at the largest distance."""

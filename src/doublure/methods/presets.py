@@ -1,0 +1,125 @@
+"""Presets: the papers' systems by name, as settings of a method.
+
+A preset takes its method, fills in what the paper states where a setting is left out, and says what does better here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from doublure.errors import SettingError
+from doublure.schema.kinds import KINDS
+from doublure.support.guessing import Registry
+
+_PREFIX = "preset "
+
+
+@dataclass(frozen=True)
+class PaperPreset:
+    """A paper's system.
+
+    Attributes:
+        paper: Its authors and year.
+        method: The method that it is a setting of.
+        settings: What the paper says, for each kind of data that it is about.
+        better: What to take in its place, in a sentence.
+        called: The paper's own name of it, where that is no method's.
+    """
+
+    paper: str
+    method: str
+    settings: Mapping[str, Mapping[str, Any]]
+    better: str
+    called: str = ""
+
+
+PRESETS: Registry[PaperPreset] = Registry(
+    "preset",
+    {
+        "frigerio2019": PaperPreset(
+            paper="Frigerio et al. 2019",
+            method="dpgan",
+            # section 5: scaled numbers; section 6: an LSTM draws series, and every critic is fully connected
+            settings={
+                "table": {"loss": "wgan-gp", "numerics": "scaled"},
+                "series": {"loss": "wgan-gp", "generator_type": "lstm", "critic_type": "mlp"},
+            },
+            better="Method statistics did better wherever both were measured",
+        ),
+        "triastcyn2018": PaperPreset(
+            paper="Triastcyn & Faltings 2018",
+            method="noisecritic",
+            settings={"images": {"recipe": "paper-2018"}},
+            better="It claims no ε; method auto makes images with one",
+        ),
+        "triastcyn2019": PaperPreset(
+            paper="Triastcyn & Faltings 2019",
+            method="noisecritic",
+            settings={"images": {"recipe": "paper"}},
+            better="It claims no ε; method auto makes images with one",
+        ),
+        "chen2021": PaperPreset(
+            paper="Chen et al. 2021",
+            method="latentgan",
+            # section III-B: a DP-GAN learns latents; what G_p leaves out is not drawn
+            settings={"images": {"teacher": "critic", "detail": 0}, "table": {"teacher": "critic"}},
+            better="The setting teacher=mixture did better where both were measured",
+            called="dpmi",
+        ),
+        "triastcyn2022": PaperPreset(
+            paper="Triastcyn & Faltings 2022",
+            method="bayesgan",
+            settings={"images": {"recipe": "paper"}},
+            better="Method auto makes images with an ε that holds for every record",
+        ),
+    },
+)
+"""Presets by name."""
+
+
+def with_preset(name: str, kind: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a preset's method, and its settings for a kind of data with those that were given.
+
+    Raises:
+        SettingError: There is none of this name, or it is about other data.
+
+    Example:
+        >>> with_preset("frigerio2019", "table", {"steps": 100})
+        ('dpgan', {'loss': 'wgan-gp', 'numerics': 'scaled', 'steps': 100})
+    """
+    preset = PRESETS[name]
+    if kind not in preset.settings:
+        others = [other for other, each in PRESETS.items() if kind in each.settings]
+        remedy = f"leave it out, or use {', '.join(others)}" if others else "leave it out"
+        own = " and ".join(KINDS[each].records for each in preset.settings)
+        raise SettingError(f"{name} makes {own}", field="preset", remedy=remedy)
+    return preset.method, {**preset.settings[kind], **settings}
+
+
+def sentence(name: str) -> str:
+    """Return a plan's sentence about a preset, with what does better.
+
+    Example:
+        >>> sentence("chen2021")
+        'preset chen2021: method latentgan as in Chen et al. 2021. The setting teacher=mixture did better where ...'
+    """
+    preset = PRESETS[name]
+    return f"{_PREFIX}{name}: method {preset.method} as in {preset.paper}. {preset.better}"
+
+
+def is_sentence(said: str) -> bool:
+    """Whether one of a plan's sentences is about a preset, which is no warning."""
+    return said.startswith(_PREFIX)
+
+
+def meant_by(method: str) -> str | None:
+    """Return the preset that an unknown method's name means; None if there is none.
+
+    Example:
+        >>> meant_by("DPMI"), meant_by("chen2021"), meant_by("magic")
+        ('chen2021', 'chen2021', None)
+    """
+    wanted = method.lower()
+    return next((name for name, preset in PRESETS.items() if wanted in (name, preset.called or name)), None)
