@@ -49,7 +49,7 @@ WANTED = {
     "price": "{type: real, bounds: undeclared, dtype: str}",
     "points": "{type: integer, bounds: undeclared, missing: [TEXT], dtype: str}",
     "Fall-Nr": "{type: id, dtype: str}",
-    "remark": "{type: constant}",
+    "remark": "{type: constant, value: (removed)}",
     "weight": "{type: real, bounds: undeclared, missing: [TEXT], dtype: str}",
     "kilos": "{type: real, bounds: undeclared, precision: 1, dtype: str}",
     "cents": "{type: real, bounds: undeclared, precision: 2, format: '0.00', dtype: str}",
@@ -80,7 +80,7 @@ def test_types_are_proposed_beside_what_is_stored() -> None:
 
 def test_free_text_is_proposed_as_an_empty_column_or_to_be_left_out() -> None:
     made = drafted(FRAME)
-    assert "  # remark: {type: constant}  # if it is free text, which no method makes" in made.to_yaml()
+    assert "  # remark: {type: constant, value: (removed)}  # if it is free text, which no method makes" in made.to_yaml()
     assert "or take the line above out" in made.proposals["remark"].why
     few = FRAME.assign(remark=[f"one of {n % 4} long values" for n in range(N)])
     assert "remark" not in drafted(few).proposals  # a list of values, however long each is

@@ -21,6 +21,7 @@ from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types, unmodelled_types
+from doublure.schema.columns.constant import REMOVED
 from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
@@ -156,6 +157,17 @@ def key_line(name: str, why: str) -> str:
     return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {why}"
 
 
+def series_line(name: str, proposal: Proposal) -> str:
+    """Return what a column of series may be: one that tells records apart is no column there, but a key."""
+    if proposal.column and proposal.column["type"] in unmodelled_types():
+        return key_line(name, proposal.why)
+    if proposal.keys:
+        return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
+    line = proposed_line(name, proposal)
+    codes = proposal.column is not None and proposal.column["type"] == "category"
+    return f"{line}; under attributes, if it stays the same through a series" if codes else line
+
+
 def subject_named(name: str) -> str | None:
     """Return what a column of this name holds of people, as ``fake`` has it; None where it says nothing of them.
 
@@ -260,8 +272,8 @@ def _of_words(texts: Sequence[str]) -> Proposal | None:
     if sum(count for _, count in Counter(texts).most_common(_MOST_CODES)) >= SHARE * len(texts):
         return None
     if _most(_WORDS, texts):
-        why = "it is free text, which no method makes: cells are then empty, and never read; or take the line above out"
-        return Proposal(why=why, column={"type": "constant"}, keys={})
+        why = "it is free text, which no method makes: no cell is then read; or take the line above out"
+        return Proposal(why=why, column={"type": "constant", "value": REMOVED}, keys={})
     if len(set(texts)) >= SHARE * len(texts):
         why = "it only tells records apart, as nearly every cell is another"
         return Proposal(why=why, column={"type": "id"}, keys={})
