@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.data.tables.opening import open_table
 from doublure.drafting.draft import Draft, drafted
+from doublure.releasing.writing import write_sample
 from doublure.schema import Schema
 
 N = 200
@@ -200,3 +202,42 @@ def test_a_file_for_spreadsheets_keeps_its_numbers(tmp_path: Path) -> None:
     assert found["a"].str.startswith("-").any()
     assert set(found["b"]) == {"'+", "'-"}
     assert db.verify(tmp_path / "bundle")["files"]
+
+
+ENDINGS = (".csv", ".parquet", ".jsonl", ".feather", ".xlsx", ".dta", ".sav")
+
+
+def test_reals_without_precision_have_no_digits_of_their_storage(tmp_path: Path) -> None:
+    """3.1999999999999997 stood where a real file has 3.2, in every written format."""
+    draw = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": draw.integers(0, 99, 300) / 10, "b": draw.normal(0, 1e-9, 300)})
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunits: 300\ndefaults: {missing: false}\ncolumns:\n"
+        "  a: {type: real, bounds: [0, 10]}\n"
+        "  b: {type: real, bounds: [-1e-8, 1e-8]}\n"
+        "  c: {type: real, bounds: [0, 10], missing: [-7, -8]}\n"
+    )
+    syn = fitted(frame.assign(c=frame["a"].where(frame["a"] > 3, -7)), schema, tmp_path)
+    for ending in ENDINGS:
+        write_sample(syn, tmp_path / f"s{ending}", 300, seed=1)
+        found = open_table(tmp_path / f"s{ending}").frame()
+        written = {name: [f"{float(cell)!r}" for cell in found[name].dropna()] for name in frame}
+        assert max(len(text.strip("-").partition("e")[0].replace(".", "").strip("0")) for text in written["a"]) <= 12
+        assert max(len(text.strip("-").partition("e")[0].replace(".", "").strip("0")) for text in written["b"]) <= 12
+    kept = syn.sample(300, seed=1)["c"].dropna()
+    assert max(len(repr(cell)) for cell in kept.tolist()) <= 14
+
+
+def test_a_column_of_free_text_stays_one_of_texts(tmp_path: Path) -> None:
+    """A script that reads the real file and takes words of a remark runs on the synthetic one."""
+    draw = np.random.default_rng(2)
+    real = pd.DataFrame({"a": draw.integers(0, 9, 80), "note": [f"seen {n} times again" for n in range(80)]})
+    real.to_csv(tmp_path / "real.csv", index=False)
+    made = drafted(tmp_path / "real.csv")
+    plain = made.schema.to_plain() | {"units": 80}
+    assert made.proposals["note"].column is not None
+    plain["columns"]["note"] = dict(made.proposals["note"].column)
+    plain["columns"]["a"] |= {"bounds": [0, 9], "missing": False}
+    syn = fitted(tmp_path / "real.csv", Schema.from_plain(plain), tmp_path)
+    write_sample(syn, tmp_path / "s.csv", 80, seed=1)
+    assert pd.read_csv(tmp_path / "s.csv")["note"].str.split().str.len().gt(0).all()
