@@ -22,7 +22,7 @@ from doublure.data.tables.writing import write_table
 from doublure.encode.columns import encoding
 from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
-from doublure.errors import SchemaError
+from doublure.errors import DataError, SchemaError
 from doublure.private.queries.facts import make_fact_query
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.missing_states import hole_states, tag_holes
