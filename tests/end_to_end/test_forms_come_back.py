@@ -209,7 +209,7 @@ READERS: dict[str, Any] = {
     ".parquet": pd.read_parquet,
     ".jsonl": partial(pd.read_json, lines=True, precise_float=True),
     ".feather": pd.read_feather,
-    ".xlsx": partial(pd.read_excel, engine="openpyxl"),
+    ".xlsx": partial(pd.read_excel, engine="calamine"),
     ".dta": pd.read_stata,
     ".sav": pd.read_spss,
 }

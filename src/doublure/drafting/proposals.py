@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -105,6 +105,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
+    if storage == "real" and cells.dtype.kind == "f":  # programs of statistics store every number so
+        found = _of_whole_floats(texts) or found
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
 
 
@@ -193,8 +195,8 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
 
 
 def _of_whole(texts: Sequence[str]) -> Proposal | None:
-    """Return what whole numbers may be: dates, months, codes."""
-    found = forms.whole_dates(texts)
+    """Return what whole numbers may be: dates, months, truth values, codes."""
+    found = forms.whole_dates(texts) or forms.ones(texts)
     return _of_codes(texts) if found is None else _proposed(found)
 
 
@@ -255,7 +257,9 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
     """
     if (months := forms.months(texts)) is not None:  # 03.2023
         return _proposed(months)
-    different = set(texts)
+    different: Collection[str] = set(texts)
+    if len(different) < _FEWEST and _of_codes(texts) is not None:  # few values, each of many cells
+        different = texts
     written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
     enough = max(_FEWEST, SHARE * len(different))
     for precision, said in enumerate(_DECIMALS_SAID):
@@ -265,6 +269,15 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
                 column |= {"format": f"0.{'0' * precision}"}
             return Proposal(why=f"its numbers have {said}", column=column, keys={})
     return None
+
+
+def _of_whole_floats(texts: Sequence[str]) -> Proposal | None:
+    """Return what whole numbers may be that are stored with a fraction: dates, codes, or just whole."""
+    whole = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
+    if len(whole) < SHARE * len(texts):
+        return None
+    column = {"type": "integer", "bounds": "undeclared"}
+    return _of_whole(whole) or Proposal(why="its numbers are whole", column=column, keys={})
 
 
 def _of_words(texts: Sequence[str]) -> Proposal | None:
