@@ -293,7 +293,9 @@ columns:
     assert db.evaluate.report(syn, data[:1500], data[1500:]).scores.loc["columns", "synthetic"] < 0.1
 
 
-@pytest.mark.parametrize("column", ["{type: category, values: [a, b], missing: false}", "{type: boolean, missing: true}"])
+@pytest.mark.parametrize(
+    "column", ["{type: category, values: [a, b], missing: false}", "{type: boolean, missing: true}"]
+)
 def test_a_refused_list_names_the_cells_of_r_whatever_is_in_it(column: str) -> None:
     schema = Schema.parse(f"{{doublure: 1, kind: table, columns: {{a: {column}}}}}")
     said = set()

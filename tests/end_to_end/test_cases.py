@@ -407,7 +407,9 @@ def test_an_experiment_of_indicators_of_ones_and_zeros(tmp_path: Path) -> None:
     """As openintro's resume: indicators need no list, names of people are made up, a word stands beside years."""
     n = 2500
     college = DRAW.random(n) < 0.7
-    years = np.where(DRAW.random(n) < 0.6, "", np.where(DRAW.random(n) < 0.5, "some", DRAW.integers(1, 10, n).astype(str)))
+    years = np.where(
+        DRAW.random(n) < 0.6, "", np.where(DRAW.random(n) < 0.5, "some", DRAW.integers(1, 10, n).astype(str))
+    )
     real = pd.DataFrame(
         {
             "firstname": DRAW.choice(["Emily", "Greg", "Lakisha", "Jamal"], n),
@@ -435,7 +437,9 @@ def test_an_experiment_of_indicators_of_ones_and_zeros(tmp_path: Path) -> None:
     for name in ("callback", "college_degree", "years_college", "contractor"):
         assert distance(rows[name], real[name].astype(str)) < 0.06, name
     for kind in ("", "some"):
-        assert (rows["min_experience"] == kind).mean() == pytest.approx((real["min_experience"] == kind).mean(), abs=0.04)
+        assert (rows["min_experience"] == kind).mean() == pytest.approx(
+            (real["min_experience"] == kind).mean(), abs=0.04
+        )
 
 
 def test_a_file_of_spss_with_labels_floats_and_times_of_day(tmp_path: Path) -> None:
@@ -451,7 +455,10 @@ def test_a_file_of_spss_with_labels_floats_and_times_of_day(tmp_path: Path) -> N
         }
     )
     pyreadstat.write_sav(
-        real, str(tmp_path / "s.sav"), variable_format={"at": "TIME8"}, variable_value_labels={"group": {1: "a", 2: "b"}}
+        real,
+        str(tmp_path / "s.sav"),
+        variable_format={"at": "TIME8"},
+        variable_value_labels={"group": {1: "a", 2: "b"}},
     )
     made = drafted(tmp_path / "s.sav")
     assert dict(made.proposals["weight"].column or {})["type"] == "integer"

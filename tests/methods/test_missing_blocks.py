@@ -165,9 +165,9 @@ def test_a_target_is_in_a_group_that_nobody_declared(beside: bool, tmp_path: Pat
     cells |= {f"x{n}": rng.choice([*"abcdefgh"], 3000) for n in range(11 if beside else 2)}
     data = pd.DataFrame(cells)
     columns = "".join(
-        f"{name}: {{type: category, values: {sorted({*data[name]} - {''})}, missing: {str('' in set(data[name])).lower()}"
+        f"{name}: {{type: category, values: {sorted({*own} - {''})}, missing: {str('' in {*own}).lower()}"
         f"{', roles: [target]' if name == 'q0' else ''}}}, "
-        for name in data
+        for name, own in data.items()
     )
     schema = Schema.parse(f"{{doublure: 1, kind: table, units: 3000, columns: {{{columns}}}}}")
     made = db.plan(schema, method="statistics", epsilon=3.0, delta=1e-6, accountant="rdp", fit_steps=50)

@@ -105,8 +105,13 @@ def test_first_cells_propose_what_they_propose_to_a_draft(tmp_path: Path) -> Non
     schema = """{doublure: 1, kind: table, units: 60, defaults: {missing: false}, columns: {
       kilos: {type: real, bounds: [0, 200], precision: 1}, paid: {type: integer, bounds: [20000101, 20301231]}}}"""
     (ask,) = [each for each in check(Schema.parse(schema), declared).findings if each.path == "columns.paid"]
-    assert (ask.kind, ask.declare) == ("ask", "paid: {type: date, date_format: YYYYMMDD, bounds: undeclared, dtype: int64}")
-    dated = schema.replace("integer, bounds: [20000101, 20301231]", "date, date_format: YYYYMMDD, bounds: [2000-01-01, 2030-12-31]")
+    assert (ask.kind, ask.declare) == (
+        "ask",
+        "paid: {type: date, date_format: YYYYMMDD, bounds: undeclared, dtype: int64}",
+    )
+    dated = schema.replace(
+        "integer, bounds: [20000101, 20301231]", "date, date_format: YYYYMMDD, bounds: [2000-01-01, 2030-12-31]"
+    )
     assert not [each for each in check(Schema.parse(dated), declared).findings if each.path.startswith("columns.")]
 
 

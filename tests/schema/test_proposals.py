@@ -104,7 +104,9 @@ def test_ones_and_zeros_are_truths_and_whole_floats_are_whole() -> None:
 
 def test_free_text_is_proposed_as_an_empty_column_or_to_be_left_out() -> None:
     made = drafted(FRAME)
-    assert "  # remark: {type: constant, value: (removed)}  # if it is free text, which no method makes" in made.to_yaml()
+    assert (
+        "  # remark: {type: constant, value: (removed)}  # if it is free text, which no method makes" in made.to_yaml()
+    )
     assert "or take the line above out" in made.proposals["remark"].why
     few = FRAME.assign(remark=[f"one of {n % 4} long values" for n in range(N)])
     assert "remark" not in drafted(few).proposals  # a list of values, however long each is

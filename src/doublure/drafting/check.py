@@ -337,8 +337,10 @@ def _beside(name: str, column: Column | None, proposal: Proposal | None, under: 
     if proposal.column["type"] in unmodelled_types():
         own.pop("missing", None)
     said = {**proposal.column, **own}
-    return None if said.items() <= column.model_dump(mode="json").items() else proposed_line(
-        name, replace(proposal, column=said)
+    return (
+        None
+        if said.items() <= column.model_dump(mode="json").items()
+        else proposed_line(name, replace(proposal, column=said))
     )
 
 

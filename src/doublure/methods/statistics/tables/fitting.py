@@ -238,7 +238,9 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     if nodes[0].patterns is not None:
         together = nodes[0].patterns
         of_part = {node.leaves.part: turn[place] for place, node in enumerate(nodes) if node.patterns is None}
-        shown = [bit for bit in range(len(together.parts)) if together.bits[:, bit].any()]  # others: by their own counts
+        shown = [
+            bit for bit in range(len(together.parts)) if together.bits[:, bit].any()
+        ]  # others: by their own counts
         members = [(bit, of_part[own]) for bit in shown for own in tables.blocks[together.parts[bit]] if own in of_part]
         bits, about = together.bits[:, [bit for bit, _ in members]], np.array([place for _, place in members])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
@@ -273,9 +275,10 @@ def _wanted(node: Node, fitted: Floats) -> Floats:
     A column's own counts and the mixture estimate the same shares, each with errors of its own: their mean has less.
     """
     own = _believed_shares(node)
-    both = (own + fitted) / 2
+    both: Floats = (own + fitted) / 2
     both[node.size - node.states :] = own[node.size - node.states :]
-    return both / both.sum()
+    both /= both.sum()
+    return both
 
 
 def _believed_shares(node: Node) -> Floats:

@@ -178,8 +178,8 @@ class NoisyTables:
         """Keep the significant patterns as node 0, once it is known how many rows miss each column."""
         for noisy in self._seen_patterns:
             known = {node.leaves.part: (node.missing_rows(), node.variance) for node in self.nodes}
-            for own in self._own_counts if self.target is not None and self.target.nullable else ():
-                kinds = self.target.nullable
+            kinds = 0 if self.target is None else int(self.target.nullable)
+            for own in self._own_counts if kinds else ():
                 known[self.target_part] = max(float(own.counts[-kinds:].sum()), 0.0), kinds * own.variance
             each = [np.array([known[part] for part in block.parts]) for block in self._missing]
             missing = MissingRows(
