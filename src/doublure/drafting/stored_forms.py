@@ -1,4 +1,4 @@
-"""What the first cells of a table say of its columns: how they are stored, and what they may be beside that.
+"""Forms of the first cells of a table: how columns are stored, and what they may be beside that.
 
 A draft and a check propose the same, from here. No value, bound, category or count leaves this module.
 """
