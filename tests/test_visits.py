@@ -165,6 +165,13 @@ def test_n_counts_rows_of_whole_patients(world: tuple[db.Synthesizer, db.Ledger,
     assert abs(seen[1] - whole[1]) < 0.2
 
 
+def test_without_n_there_are_as_many_rows_as_the_patients_have(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
+    syn = world[0]
+    used = hospital().groupby("MRN").head(MOST)
+    assert abs(syn.default_n / len(used) - 1) < 0.08
+    assert len(syn.sample(seed=1)) == syn.default_n
+
+
 def test_patients_are_drawn_by_what_stays_the_same_within_one(world: tuple[db.Synthesizer, db.Ledger, Path]) -> None:
     syn = world[0]
     women = syn.sample(300, given={"sex": 2}, seed=1)

@@ -61,6 +61,17 @@ def test_each_kind_of_missing_comes_back(tmp_path: Path, ending: str) -> None:
         assert one.view(np.int64).tolist() == other.view(np.int64).tolist(), name
 
 
+@pytest.mark.parametrize(("ending", "form"), [(".dta", "%tcHH:MM:SS"), (".sav", "TIME8")])
+def test_times_of_day_have_the_programs_own_format(tmp_path: Path, ending: str, form: str) -> None:
+    schema = ResolvedSchema.parse("{doublure: 1, kind: table, units: 9, columns: {at: {type: time, missing: true}}}")
+    column, path = schema.columns["at"], tmp_path / f"t{ending}"
+    numbers = np.array([0.0, 86_399.0, np.nan, 27_000.0])
+    write_table([pd.DataFrame({"at": column.kept_cells(numbers)})], path, schema)
+    read = {".dta": pyreadstat.read_dta, ".sav": pyreadstat.read_sav}[ending]
+    assert read(str(path))[1].original_variable_types["at"] == form
+    np.testing.assert_array_equal(column.numbers_of(open_table(path).load(schema).frame["at"]), numbers)
+
+
 def test_labels_and_codes_are_the_schemas(tmp_path: Path) -> None:
     path = tmp_path / "people.sav"
     write_table([sampled()], path, SCHEMA, metadata={"watermark": "Synthetic data"})

@@ -22,7 +22,7 @@ from doublure.data.tables.writing import write_table
 from doublure.encode.columns import encoding
 from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
-from doublure.errors import SchemaError
+from doublure.errors import DataError, SchemaError
 from doublure.private.queries.facts import make_fact_query
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.missing_states import hole_states, tag_holes
@@ -291,3 +291,17 @@ columns:
     assert ((rows.answer == "-7") == (rows.why == "-7")).mean() > 0.97
     assert hole_states(syn.sample(50, seed=2, given={"answer": "-8"}).answer.to_numpy()).tolist() == [2] * 50
     assert db.evaluate.report(syn, data[:1500], data[1500:]).scores.loc["columns", "synthetic"] < 0.1
+
+
+@pytest.mark.parametrize(
+    "column", ["{type: category, values: [a, b], missing: false}", "{type: boolean, missing: true}"]
+)
+def test_a_refused_list_names_the_cells_of_r_whatever_is_in_it(column: str) -> None:
+    schema = Schema.parse(f"{{doublure: 1, kind: table, columns: {{a: {column}}}}}")
+    said = set()
+    for cell in ("NA", "x"):
+        with pytest.raises(DataError) as refused:
+            canonical(pd.Series([cell]), schema.columns["a"], "a")
+        said.add(str(refused.value))
+    (message,) = said  # which of the two it was must not show
+    assert "write missing: {style: r} if NA is an empty cell" in message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import doublure as db
 from doublure.drafting.draft import Draft, drafted
+from doublure.releasing.writing import write_sample
 from doublure.schema import Schema
 
 N = 200
@@ -200,3 +202,51 @@ def test_a_file_for_spreadsheets_keeps_its_numbers(tmp_path: Path) -> None:
     assert found["a"].str.startswith("-").any()
     assert set(found["b"]) == {"'+", "'-"}
     assert db.verify(tmp_path / "bundle")["files"]
+
+
+READERS: dict[str, Any] = {
+    ".csv": pd.read_csv,
+    ".parquet": pd.read_parquet,
+    ".jsonl": partial(pd.read_json, lines=True, precise_float=True),
+    ".feather": pd.read_feather,
+    ".xlsx": partial(pd.read_excel, engine="calamine"),
+    ".dta": pd.read_stata,
+    ".sav": pd.read_spss,
+}
+
+
+def digits(cell: float) -> int:
+    return len(repr(float(cell)).strip("-").partition("e")[0].replace(".", "").strip("0"))
+
+
+def test_reals_without_precision_have_no_digits_of_their_storage(tmp_path: Path) -> None:
+    """3.1999999999999997 stood where a real file has 3.2, in every written format."""
+    draw = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": draw.integers(0, 99, 300) / 10, "b": draw.normal(0, 1e-9, 300)})
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunits: 300\ndefaults: {missing: false}\ncolumns:\n"
+        "  a: {type: real, bounds: [0, 10]}\n"
+        "  b: {type: real, bounds: [-1e-8, 1e-8]}\n"
+        "  c: {type: real, bounds: [0, 10], missing: [-7, -8]}\n"
+    )
+    syn = fitted(frame.assign(c=frame["a"].where(frame["a"] > 3, -7)), schema, tmp_path)
+    for ending, read in READERS.items():
+        write_sample(syn, tmp_path / f"s{ending}", 300, seed=1)
+        found = read(tmp_path / f"s{ending}")
+        assert max(map(digits, [*found["a"], *found["b"], *found["c"].dropna()])) <= 12, ending
+    assert max(map(digits, syn.sample(300, seed=1)["c"].dropna())) <= 12
+
+
+def test_a_column_of_free_text_stays_one_of_texts(tmp_path: Path) -> None:
+    """A script that reads the real file and takes words of a remark runs on the synthetic one."""
+    draw = np.random.default_rng(2)
+    real = pd.DataFrame({"a": draw.integers(0, 9, 80), "note": [f"seen {n} times again" for n in range(80)]})
+    real.to_csv(tmp_path / "real.csv", index=False)
+    made = drafted(tmp_path / "real.csv")
+    plain = made.schema.to_plain() | {"units": 80}
+    assert made.proposals["note"].column is not None
+    plain["columns"]["note"] = dict(made.proposals["note"].column)
+    plain["columns"]["a"] |= {"bounds": [0, 9], "missing": False}
+    syn = fitted(tmp_path / "real.csv", Schema.from_plain(plain), tmp_path)
+    write_sample(syn, tmp_path / "s.csv", 80, seed=1)
+    assert pd.read_csv(tmp_path / "s.csv")["note"].str.split().str.len().gt(0).all()

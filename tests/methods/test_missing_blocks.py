@@ -12,6 +12,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import SchemaError
+from doublure.methods.statistics.binning import posterior_states
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.missing_blocks import (
     MOST_BLOCKS,
@@ -153,6 +154,62 @@ def test_a_target_stays_in_its_declared_group(tmp_path: Path) -> None:
     ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0, delta=1e-6)
     rows = db.fit(data, made, ledger=ledger, out=tmp_path / "run").sample(1000, seed=1)
     assert mixed(rows, group) == 0
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_target_is_in_a_group_that_nobody_declared(beside: bool, tmp_path: Path) -> None:
+    """It is drawn last: where it is missing stands in the patterns, whichever way its pairs are counted."""
+    rng = np.random.default_rng(2)
+    gone = rng.random(3000) < 0.3
+    cells = {name: np.where(gone, "", rng.choice(["a", "b"], 3000)) for name in ("q0", "q1", "q2")}
+    cells |= {f"x{n}": rng.choice([*"abcdefgh"], 3000) for n in range(11 if beside else 2)}
+    data = pd.DataFrame(cells)
+    columns = "".join(
+        f"{name}: {{type: category, values: {sorted({*own} - {''})}, missing: {str('' in {*own}).lower()}"
+        f"{', roles: [target]' if name == 'q0' else ''}}}, "
+        for name, own in data.items()
+    )
+    schema = Schema.parse(f"{{doublure: 1, kind: table, units: 3000, columns: {{{columns}}}}}")
+    made = db.plan(schema, method="statistics", epsilon=3.0, delta=1e-6, accountant="rdp", fit_steps=50)
+    assert any(access.purpose == plan.BY_TARGET for access in made.touches) == beside
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=3.0, delta=1e-6)
+    syn = db.fit(data, made, ledger=ledger, out=tmp_path / "run")
+    rows = syn.sample(3000, seed=1)
+    assert (rows["q0"].isna() == rows["q1"].isna()).all()
+    assert rows["q0"].isna().mean() == pytest.approx(0.3, abs=0.04)
+    assert syn.sample(200, given={"q0": None}, seed=1)["q1"].isna().all()
+    assert syn.sample(200, given={"q0": "a"}, seed=1)["q1"].notna().all()
+    assert syn.sample(200, given={"q1": None}, seed=1)["q0"].isna().all()
+
+
+def test_a_rare_kind_of_missing_comes_out(tmp_path: Path) -> None:
+    """1 % of the cells are unknown: patterns of so few are noise, and no pattern may take the column's place."""
+    rng = np.random.default_rng(3)
+    job = rng.permutation(["unknown"] * 52 + [""] * 500 + [*rng.choice(["a", "b", "c"], 4448)])
+    day = rng.permutation(["unknown"] * 52 + [*(np.datetime64("2020-01-01") + rng.integers(0, 900, 4948)).astype(str)])
+    data = pd.DataFrame({"job": job, "day": day} | {f"x{n}": rng.choice([*"abcdef"], 5000) for n in range(6)})
+    columns = "".join(f"x{n}: {{type: category, values: [a, b, c, d, e, f], missing: false}}, " for n in range(6))
+    schema = Schema.parse(f"""{{doublure: 1, kind: table, units: 5000, columns: {{{columns}
+      job: {{type: category, values: [a, b, c], missing: ["", unknown]}},
+      day: {{type: date, bounds: [2020-01-01, 2024-12-31], missing: ["", unknown]}}}}}}""")
+    made = db.plan(schema, method="statistics", epsilon=3.0, delta=1e-6, accountant="rdp", fit_steps=50)
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=3.0, delta=1e-6)
+    rows = db.fit(data, made, ledger=ledger, out=tmp_path / "run").sample(5000, seed=1)
+    for name in ("job", "day"):
+        assert 10 < (rows[name] == "unknown").sum() < 110
+    assert rows["day"].isna().sum() < 50  # a kind that is declared and that nobody has
+    assert rows["job"].isna().sum() == pytest.approx(500, abs=70)
+
+
+def test_kinds_of_missing_that_noise_hides_are_rare_and_many_of_them_few() -> None:
+    rng = np.random.default_rng(4)
+    drawn = [posterior_states(np.array([1500.0, 250, 52]) + rng.normal(0, 28, 3), np.full(3, 784.0), total=5000.0)
+             for _ in range(300)]  # fmt: skip
+    assert np.mean(drawn, axis=0) == pytest.approx([1500, 248, 33], abs=6)
+    assert np.min(drawn) > 0
+    sas = [posterior_states(np.append(1500.0, rng.normal(0, 28, 27)), np.full(28, 784.0), total=5000.0)[1:].sum()
+           for _ in range(100)]  # fmt: skip
+    assert np.mean(sas) < 60  # of 27 letters that no cell has
 
 
 @pytest.mark.parametrize(

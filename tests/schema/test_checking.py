@@ -81,6 +81,40 @@ def test_names_propose_what_a_draft_proposes() -> None:
     assert "# name: {type: category, values: {learn" not in text, "names of people are not offered for sale"
 
 
+def test_first_cells_propose_what_they_propose_to_a_draft(tmp_path: Path) -> None:
+    n = 60
+    table = pd.DataFrame(
+        {
+            "seen": [f"{1 + k % 28:02}.03.2024" for k in range(n)],
+            "icu": ["Y" if k % 3 else "N" for k in range(n)],
+            "price": [f"{k},5" for k in range(n)],
+            "kilos": [f"{50 + k}.{k % 9 + 1}" for k in range(n)],
+            "code": [k % 4 for k in range(n)],
+            "paid": [20240101 + k % 28 for k in range(n)],
+        }
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    made = drafted(tmp_path / "t.csv")
+    assert set(made.proposals) == {*table}
+    lines = [line.strip() for line in made.to_yaml().splitlines() if "}  # if " in line]
+    text = check(made.schema, tmp_path / "t.csv").to_yaml()
+    assert len(lines) == len(table.columns)
+    assert [line for line in lines if line not in map(str.strip, text.splitlines())] == []
+    assert "#   decimal: ','" in text.splitlines()
+    declared = table[["kilos", "paid"]].assign(kilos=table["kilos"].astype(float))
+    schema = """{doublure: 1, kind: table, units: 60, defaults: {missing: false}, columns: {
+      kilos: {type: real, bounds: [0, 200], precision: 1}, paid: {type: integer, bounds: [20000101, 20301231]}}}"""
+    (ask,) = [each for each in check(Schema.parse(schema), declared).findings if each.path == "columns.paid"]
+    assert (ask.kind, ask.declare) == (
+        "ask",
+        "paid: {type: date, date_format: YYYYMMDD, bounds: undeclared, dtype: int64}",
+    )
+    dated = schema.replace(
+        "integer, bounds: [20000101, 20301231]", "date, date_format: YYYYMMDD, bounds: [2000-01-01, 2030-12-31]"
+    )
+    assert not [each for each in check(Schema.parse(dated), declared).findings if each.path.startswith("columns.")]
+
+
 def test_a_name_proposes_nothing_against_declared_values_or_in_series() -> None:
     declared = check(Schema.parse("{doublure: 1, kind: table, columns: {name: {type: category, values: [a, b]}}}"))
     assert all(finding.instead is None for finding in declared.findings)
@@ -98,7 +132,7 @@ def test_the_word_for_other_values_is_none_of_the_known() -> None:
     listed = Schema.parse(
         "{doublure: 1, kind: table, columns: {a: {type: category, values: [Other, b], missing: false}}}"
     )
-    with pytest.raises(DataError, match="other: Other value, or list"):
+    with pytest.raises(DataError, match="other: Other value, list what"):
         listed.columns["a"].read(pd.Series(["c"]), "a", "refuse")
 
 

@@ -49,7 +49,7 @@ WANTED = {
     "price": "{type: real, bounds: undeclared, dtype: str}",
     "points": "{type: integer, bounds: undeclared, missing: [TEXT], dtype: str}",
     "Fall-Nr": "{type: id, dtype: str}",
-    "remark": "{type: constant}",
+    "remark": "{type: constant, value: (removed)}",
     "weight": "{type: real, bounds: undeclared, missing: [TEXT], dtype: str}",
     "kilos": "{type: real, bounds: undeclared, precision: 1, dtype: str}",
     "cents": "{type: real, bounds: undeclared, precision: 2, format: '0.00', dtype: str}",
@@ -78,9 +78,35 @@ def test_types_are_proposed_beside_what_is_stored() -> None:
     assert "# decimal: ','\n# thousands: .\n" in made.to_yaml()
 
 
+def test_ones_and_zeros_are_truths_and_whole_floats_are_whole() -> None:
+    """R, SPSS and Stata store an indicator as 0 and 1, and every whole number as a float."""
+    frame = pd.DataFrame(
+        {
+            "callback": [int(n % 3 == 0) for n in range(N)],
+            "rare": [int(n == 7) for n in range(N)],  # hardly any: it may as well be a count
+            "label": [float(1 + n % 4) for n in range(N)],
+            "weight": [float(50 + n) for n in range(N)],
+            "flag": [float("nan") if n % 9 == 0 else float(n % 2) for n in range(N)],
+            "paid": [20240101.0 + n % 28 for n in range(N)],
+            "edema": [(0.0, 0.5, 1.0)[n % 3] for n in range(N)],
+            "height": [150 + n / 7 for n in range(N)],
+        }
+    )
+    found = {name: dict(each.column or {}) for name, each in drafted(frame).proposals.items()}
+    assert found["callback"] == {"type": "boolean", "written": {True: 1, False: 0}}
+    assert found["flag"] == {"type": "boolean", "written": {True: 1, False: 0}}
+    assert found["rare"]["type"] == found["label"]["type"] == "category"
+    assert found["weight"]["type"] == "integer"
+    assert (found["paid"]["type"], found["paid"]["date_format"]) == ("date", "YYYYMMDD")
+    assert (found["edema"]["type"], found["edema"]["precision"]) == ("real", 1)
+    assert "height" not in found
+
+
 def test_free_text_is_proposed_as_an_empty_column_or_to_be_left_out() -> None:
     made = drafted(FRAME)
-    assert "  # remark: {type: constant}  # if it is free text, which no method makes" in made.to_yaml()
+    assert (
+        "  # remark: {type: constant, value: (removed)}  # if it is free text, which no method makes" in made.to_yaml()
+    )
     assert "or take the line above out" in made.proposals["remark"].why
     few = FRAME.assign(remark=[f"one of {n % 4} long values" for n in range(N)])
     assert "remark" not in drafted(few).proposals  # a list of values, however long each is

@@ -34,7 +34,7 @@ def sample(
     ],
     rows: Annotated[
         int | None,
-        typer.Option("-n", "--rows", min=1, help="How many rows, at least 1; left out, the number of units."),
+        typer.Option("-n", "--rows", min=1, help="How many rows, at least 1; left out, as many as its units have."),
     ] = None,
     given: Given = None,
     shares: Shares = None,

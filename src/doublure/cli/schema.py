@@ -143,9 +143,9 @@ def check(
         return _with_values(said, schema, given, values, force=force)
     if not isinstance(given, str):
         return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
-    more = "No cell was looked at yet: add --values misfits.csv to list those that do not fit."
+    more = "Only the form of the first cells was looked at: add --values misfits.csv to list those that do not fit."
     if not found.cells_to_come:
-        looked = "names, sizes, types and moments" if found.moments_read else "names, sizes and types"
+        looked = "names, sizes, forms and moments" if found.moments_read else "names, sizes and forms"
         more = f"Only {looked} were looked at: fit is the first to read the records."
     return replace(said, text=f"{said.text}\n# {more}")
 

@@ -1,7 +1,8 @@
 """Check a schema for missing facts, field by field, with YAML to paste.
 
-The check reads the schema, and of the data only the header. One exception: readings that no column tells apart are
-read, because their owner should know whether two of them have the same moment.
+The check reads the schema, and of the data the header and the form of the first cells, as a draft does: it proposes
+what a draft proposes. One exception: readings that no column tells apart are read, because their owner should know
+whether two of them have the same moment.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from doublure.data.images.opening import open_images
 from doublure.data.opening import Source
 from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
-from doublure.data.series.rows import COINCIDING
+from doublure.data.series.rows import COINCIDING, RowSource
 from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.header import RENAME
-from doublure.data.tables.opening import open_table
+from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.asks import asks_of
 from doublure.drafting.codebook import SECTIONS
-from doublure.drafting.proposals import Proposal, key_line, named_proposal, proposed_line
+from doublure.drafting.proposals import Proposal, key_line, named_proposal, proposed_line, series_line
 from doublure.drafting.storage_types import Storage
+from doublure.drafting.stored_forms import drafted_type, stored_forms
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
 from doublure.errors import DataError, printable
 from doublure.schema.columns import Column, unmodelled_types
@@ -77,6 +79,7 @@ class Finding:
         declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
         learn: The YAML that buys it; None where it cannot be bought.
         instead: The line to paste for the whole column, where its name proposes another type, as a draft does.
+        beside: The line that a draft proposes below it, where its first cells have a form.
     """
 
     kind: Literal["undeclared", "absent", "doubled", "ignored", "ask", "note"]
@@ -85,6 +88,7 @@ class Finding:
     declare: str | None = None
     learn: str | None = None
     instead: str | None = None
+    beside: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +100,7 @@ class Check:
         learn_epsilon: ε of all facts that are to be learned so far.
         parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
             under -> column -> facts; under no key, what is a key of the file itself.
-        cells_to_come: Whether the data is a table whose header was looked at and whose cells were not.
+        cells_to_come: Whether the data is a table of whose cells only the form of the first ones was looked at.
         moments_read: Whether readings were looked at, as no column tells them apart.
     """
 
@@ -170,7 +174,7 @@ class Check:
         lines = [first] if instead is None else [room + instead, f"{room}# {first.strip()}  # if not"]
         if any(finding.learn for finding in findings):
             lines.append(f"{room}# {head}{yaml_text.inline(bought)}")
-        return lines
+        return [*lines, *(f"{room}# {finding.beside}" for finding in findings[:1] if finding.beside)]
 
 
 def check(
@@ -178,7 +182,8 @@ def check(
 ) -> Check:
     """Say what a schema still lacks, and whether the data's header fits it.
 
-    No record is read, but for readings of series that no column and no rule keeps apart: whether two have one moment.
+    Of cells the form of the first ones is looked at, as by a draft; and of readings of series that no column and no
+    rule keeps apart, whether two have one moment.
 
     Args:
         schema: A schema or its file.
@@ -195,7 +200,8 @@ def check(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     seen = () if data is None else HEADERS[schema.kind](schema, data)
-    findings = [*_undeclared(schema), *seen, *_asks(schema), *_notes(schema)]
+    forms = {} if data is None else _forms(schema, data)
+    findings = [*_undeclared(schema, forms), *seen, *_asks(schema), *_asked_by_form(schema, forms), *_notes(schema)]
     plain = schema.to_plain()
     return Check(
         findings=tuple(findings),
@@ -214,13 +220,63 @@ def _of_tables(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]
     return {_TABLES: own} | {f"{_TABLES}.{name}.columns": table["columns"] for name, table in tables.items()}
 
 
-def _undeclared(schema: Schema) -> Iterator[Finding]:
+def _forms(schema: Schema, data: Any) -> dict[str, Proposal]:
+    """Return what a draft of the data proposes by the form of first cells, for columns that are as it made them."""
+    found: dict[str, Proposal] = {}
+    for table, source in TABLES[schema.kind](schema, data).items():
+        try:
+            stored, _, proposals = stored_forms(source)
+        except DataError:  # a header or first records that cannot be read, of which the header's findings tell
+            continue
+        for name, proposal in proposals.items():
+            column = schema.columns.get(f"{table}.{name}" if table else name)
+            if column is not None and not proposal.by_name and column.shown_type == drafted_type(stored[name]):
+                found[f"{table}.{name}" if table else name] = proposal
+    return found
+
+
+def _related_tables(schema: Schema, data: Any) -> Mapping[str, TableSource]:
+    return open_related(data, schema.written).tables
+
+
+def _readings(schema: Schema, data: Any) -> Mapping[str, TableSource]:
+    source = open_series(data, schema.written)
+    return {"": source.table} if isinstance(source, RowSource) else {}
+
+
+TABLES: ByKind[Callable[[Schema, Any], Mapping[str, TableSource]]] = ByKind(
+    "look at first cells",
+    table=lambda schema, data: {"": open_table(data, schema.written)},
+    visits=lambda schema, data: {"": open_table(data, schema.written)},
+    relational=_related_tables,
+    series=_readings,
+    images=lambda schema, data: {},
+)
+
+
+def _asked_by_form(schema: Schema, forms: Mapping[str, Proposal]) -> Iterator[Finding]:
+    """Yield what the form of cells asks: marks in numbers, and whole numbers that are dates and declared as numbers."""
+    plain = schema.to_plain()
+    keys = {key: (value, each.why) for each in forms.values() for key, value in each.keys.items() if key not in plain}
+    for key, (value, why) in keys.items():
+        yield Finding(kind="ask", path=key, message=f"add it if {why}", declare=f"{key}: {yaml_text.inline(value)}")
+    for name, proposal in forms.items():
+        path = schema.path_of(name)
+        open_facts = any(undeclared.startswith(f"{path}.") for undeclared in schema.undeclared)
+        if schema.columns[name].plain and "date_format" in (proposal.column or {}) and not open_facts:
+            message = f"if {proposal.why}, declare it so: as numbers, most that are drawn are no date"
+            line = proposed_line(name.rpartition(".")[2], proposal).partition("  # ")[0]
+            yield Finding(kind="ask", path=printable(path), message=message, declare=line)
+
+
+def _undeclared(schema: Schema, forms: Mapping[str, Proposal]) -> Iterator[Finding]:
     units = schema.units
     if isinstance(units, Learn) and units.magnitude is None:
         message = "is learned, and its public order of magnitude is not given"
         learn = f"units: {{learn: {units.learn:g}, magnitude: 10000}}"
         yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
     columns = {schema.path_of(name): column for name, column in schema.columns.items()}
+    shown = {schema.path_of(name): name for name in schema.columns}
     for path in schema.undeclared:
         if path == UNIT_ID:
             message = f"{_listed(schema.open_ids)}, and unit.id does not say whose; it names people, or records do"
@@ -247,6 +303,7 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             else column.placeholder(fact),
             learn=price,
             instead=None if column is None or proposal is None else _instead(name, column, proposal, under),
+            beside=_beside(name, column, forms.get(shown.get(path.rpartition(".")[0], "")), under),
         )
 
 
@@ -268,6 +325,28 @@ def _instead(name: str, column: Column, proposal: Proposal, under: str) -> str:
         own = yaml_text.parse(_MISSING, "missing")
         own |= column.model_dump(mode="json", exclude_defaults=True, include={"missing", "roles", "description"})
     return proposed_line(name, replace(proposal, column={**proposal.column, **own}))
+
+
+def _beside(name: str, column: Column | None, proposal: Proposal | None, under: str) -> str | None:
+    """Return a proposal as the comment of a draft, with what is said of the column; None where it says no more."""
+    if column is None or proposal is None:
+        return None
+    if under in SECTIONS:
+        return series_line(name, proposal)
+    if proposal.column is None:
+        return proposed_line(name, proposal)
+    own = column.model_dump(mode="json", exclude_defaults=True)
+    if proposal.column["type"] != column.shown_type:
+        own = {key: own[key] for key in ("missing", "roles", "description") if key in own}
+    own = {key: fact for key, fact in own.items() if fact != UNDECLARED or key not in proposal.column}
+    if proposal.column["type"] in unmodelled_types():
+        own.pop("missing", None)
+    said = {**proposal.column, **own}
+    return (
+        None
+        if said.items() <= column.model_dump(mode="json").items()
+        else proposed_line(name, replace(proposal, column=said))
+    )
 
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
@@ -460,7 +539,7 @@ def _notes_on(column: Column) -> Iterator[str]:
         )
     if column.modelled and not column.unit:
         yield (
-            "has no precision or step, so numbers have up to 17 digits and hardly one repeats, as prices do; add "
+            "has no precision or step, so numbers have up to 12 digits and hardly one repeats, as prices do; add "
             "precision: 2 for two decimals"
         )
     yield from column.notes()

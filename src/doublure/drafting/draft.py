@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Given, kind_of
 from doublure.data.relational import open_related
@@ -23,25 +21,23 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
-from doublure.drafting.metadata.labels import own_labels
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import (
     Proposal,
     is_clock,
-    key_line,
     of_days,
     of_lists,
-    proposal_for,
     proposed_line,
     rules_for,
+    series_line,
 )
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
+from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
+from doublure.drafting.stored_forms import drafted_type, stored_forms, with_dtype
 from doublure.drafting.whose import proposed_units
 from doublure.errors import SchemaError, SettingError, printable
-from doublure.schema.columns import type_named, unmodelled_types
-from doublure.schema.columns.dtypes import Dtype, nullable
+from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
@@ -60,7 +56,6 @@ _PLACED = {
 }
 """The keys at the top of a schema file that have a place of their own in a draft."""
 _MOST_UNKNOWN = 20
-_TYPES = {"text": "category"}
 _NUMBERS = ("integer", "real")
 _RULES = (
     "- {at_most: [COLUMN, COLUMN]}",
@@ -395,7 +390,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         except ValueError as error:
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
-    stored, dtypes, proposals = _stored(source)
+    stored, dtypes, proposals = stored_forms(source)
     indices, left = left_out(source)
     stored = {name: storage for name, storage in stored.items() if name not in indices}
     stored, rows = _described(stored, described)
@@ -517,7 +512,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
     elif isinstance(source, RowSource):
-        stored, _, found = _stored(source.table)
+        stored, _, found = stored_forms(source.table)
         columns = {name: storage if storage in PLAIN else "text" for name, storage in stored.items()}
     columns, rows = _described(columns, described, *SECTIONS)
     top = {} if described is None else described.at_the_top()
@@ -540,11 +535,11 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         if name in named:
             continue
         if described is not None and name in rows:
-            plain[_section(name, storage, rows[name], described)][name] = rows[name].plain(_TYPES.get(storage, storage))
+            plain[_section(name, storage, rows[name], described)][name] = rows[name].plain(drafted_type(storage))
         elif storage in _NUMBERS or "decimal" in getattr(found.get(name), "keys", ()):
             plain["channels"][name] = {"type": storage if storage in _NUMBERS else "real"}
         elif storage in ("text", "boolean") and name not in dates:
-            plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
+            plain["attributes"][name] = {"type": drafted_type(storage)}
     kept = {*named, *plain["channels"], *plain["attributes"]}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
@@ -568,27 +563,6 @@ def _section(name: str, storage: str, row: Entry, described: DataDescription) ->
     return next(said, "channels" if row.facts.get("type", storage) in _NUMBERS else "attributes")
 
 
-def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], dict[str, Proposal]]:
-    """Return the form of columns' cells, the storage types of a typed container, and what they may be beside that."""
-    stored, first = storage_types(table), first_cells(table)
-    dtypes = {**dtypes_of_objects(first), **table.dtypes} if table.dtypes else {}
-    found: dict[str, Proposal] = {}
-    for name, storage in stored.items():
-        proposal = proposal_for(name, storage, first[name])
-        if proposal is not None and proposal.column is not None:
-            proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
-        if proposal is not None:
-            found[name] = proposal
-    labelled = {} if table.labelled is None else own_labels(table.labelled)
-    for name, entry in labelled.items():
-        if name in stored:
-            column = {"type": _TYPES.get(stored[name], stored[name]), **entry.facts}
-            said = {"description": entry.description} if entry.description else {}
-            why = "its file's labels hold of any such table, and list every code"
-            found[name] = Proposal(why=why, column={**column, **said}, keys={})
-    return stored, dtypes, found
-
-
 def _date_format(proposal: Proposal) -> str | None:
     """Return the form of dates that a proposal says."""
     return None if proposal.column is None else proposal.column.get("date_format")
@@ -600,21 +574,6 @@ def _form_told(table: TableSource | None, suggested: dict[str, Any]) -> tuple[di
     return {key: told[key] for key in told if key != "quoting"}, suggested | {
         key: told[key] for key in told if key == "quoting"
     }
-
-
-def _with_dtype(column: Mapping[str, Any], dtype: Dtype | None) -> Mapping[str, Any]:
-    """Return what is said of a column, with how its container stores it, where it would come out otherwise."""
-    model = type_named(column["type"])
-    if dtype is None or dtype not in model.dtypes or dtype == model.own_dtype or "written" in column:
-        return column
-    for each in dict.fromkeys((dtype, nullable(dtype))):
-        with_it = {**column, "dtype": each}
-        try:
-            model.model_validate(with_it)
-        except ValidationError:  # a codebook may say what its container does not hold
-            continue
-        return with_it
-    return column
 
 
 def clock_beside(time: str, table: TableSource) -> str | None:
@@ -638,21 +597,10 @@ def _windows(made: Draft) -> str:
             text += "".join(f"  {said}\n" for said in made.comments(name))
             text += f"  {yaml_text.inline(name)}: {yaml_text.inline(made.column(name, column))}\n"
             if (proposal := made.proposals.get(name)) is not None:
-                text += f"  # {_of_series(name, proposal)}\n"
+                text += f"  # {series_line(name, proposal)}\n"
     if schema.series.time is not None:
         text += _CALENDAR if plain.get("attributes") else f"# attributes:\n{_CALENDAR}"
     return text
-
-
-def _of_series(name: str, proposal: Proposal) -> str:
-    """Return what a column of series may be: one that tells records apart is no column there, but a key."""
-    if proposal.column and proposal.column["type"] in unmodelled_types():
-        return key_line(name, proposal.why)
-    if proposal.keys:
-        return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
-    line = proposed_line(name, proposal)
-    codes = proposal.column is not None and proposal.column["type"] == "category"
-    return f"{line}; under attributes, if it stays the same through a series" if codes else line
 
 
 def _drafted_related(
@@ -672,7 +620,7 @@ def _drafted_related(
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
-        stored, dtypes, of_columns = _stored(source.tables[name])
+        stored, dtypes, of_columns = stored_forms(source.tables[name])
         stored, own_rows = _described(stored, described, name)
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
@@ -770,7 +718,7 @@ DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
 
 
 def _column(name: str, storage: str, entry: Entry | None, dtype: Dtype | None) -> dict[str, Any]:
-    type_ = _TYPES.get(storage, storage)
+    type_ = drafted_type(storage)
     if entry is None:
-        return dict(_with_dtype({"type": type_}, dtype))
-    return dict(_with_dtype(entry.column(name, type_), None if "dtype" in entry.facts else dtype))
+        return dict(with_dtype({"type": type_}, dtype))
+    return dict(with_dtype(entry.column(name, type_), None if "dtype" in entry.facts else dtype))

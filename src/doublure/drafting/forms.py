@@ -142,6 +142,14 @@ def truths(texts: Sequence[str]) -> ProposedForm | None:
     return ProposedForm(column={"type": "boolean", "written": written}, why=f"{said[0]} means true and {said[1]} false")
 
 
+def ones(texts: Sequence[str]) -> ProposedForm | None:
+    """Return how true and false are written, where whole numbers are 0 and 1, and many are of each."""
+    counts = Counter(texts)
+    if counts["0"] + counts["1"] < SHARE * len(texts) or min(counts["0"], counts["1"]) < _SOME * len(texts):
+        return None
+    return ProposedForm(column={"type": "boolean", "written": {True: 1, False: 0}}, why="1 means true and 0 false")
+
+
 def spelt_truths(texts: Sequence[str]) -> ProposedForm | None:
     """Return how true and false are written, where doublure would write True and False."""
     found = truths(texts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types, unmodelled_types
+from doublure.schema.columns.constant import REMOVED
 from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
 from doublure.schema.rules.registry import MODELS
@@ -104,6 +105,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
     found = _FORMS[storage](texts) if storage in _FORMS else None
+    if storage == "real" and cells.dtype.kind == "f":  # programs of statistics store every number so
+        found = _of_whole_floats(texts) or found
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
 
 
@@ -156,6 +159,17 @@ def key_line(name: str, why: str) -> str:
     return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {why}"
 
 
+def series_line(name: str, proposal: Proposal) -> str:
+    """Return what a column of series may be: one that tells records apart is no column there, but a key."""
+    if proposal.column and proposal.column["type"] in unmodelled_types():
+        return key_line(name, proposal.why)
+    if proposal.keys:
+        return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
+    line = proposed_line(name, proposal)
+    codes = proposal.column is not None and proposal.column["type"] == "category"
+    return f"{line}; under attributes, if it stays the same through a series" if codes else line
+
+
 def subject_named(name: str) -> str | None:
     """Return what a column of this name holds of people, as ``fake`` has it; None where it says nothing of them.
 
@@ -181,8 +195,8 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
 
 
 def _of_whole(texts: Sequence[str]) -> Proposal | None:
-    """Return what whole numbers may be: dates, months, codes."""
-    found = forms.whole_dates(texts)
+    """Return what whole numbers may be: dates, months, truth values, codes."""
+    found = forms.whole_dates(texts) or forms.ones(texts)
     return _of_codes(texts) if found is None else _proposed(found)
 
 
@@ -243,7 +257,9 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
     """
     if (months := forms.months(texts)) is not None:  # 03.2023
         return _proposed(months)
-    different = set(texts)
+    different: Collection[str] = set(texts)
+    if len(different) < _FEWEST and _of_codes(texts) is not None:  # few values, each of many cells
+        different = texts
     written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
     enough = max(_FEWEST, SHARE * len(different))
     for precision, said in enumerate(_DECIMALS_SAID):
@@ -255,13 +271,22 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
     return None
 
 
+def _of_whole_floats(texts: Sequence[str]) -> Proposal | None:
+    """Return what whole numbers may be that are stored with a fraction: dates, codes, or just whole."""
+    whole = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
+    if len(whole) < SHARE * len(texts):
+        return None
+    column = {"type": "integer", "bounds": "undeclared"}
+    return _of_whole(whole) or Proposal(why="its numbers are whole", column=column, keys={})
+
+
 def _of_words(texts: Sequence[str]) -> Proposal | None:
     """Return what a text may be that is no list of values: free text, or a name of each record."""
     if sum(count for _, count in Counter(texts).most_common(_MOST_CODES)) >= SHARE * len(texts):
         return None
     if _most(_WORDS, texts):
-        why = "it is free text, which no method makes: cells are then empty, and never read; or take the line above out"
-        return Proposal(why=why, column={"type": "constant"}, keys={})
+        why = "it is free text, which no method makes: no cell is then read; or take the line above out"
+        return Proposal(why=why, column={"type": "constant", "value": REMOVED}, keys={})
     if len(set(texts)) >= SHARE * len(texts):
         why = "it only tells records apart, as nearly every cell is another"
         return Proposal(why=why, column={"type": "id"}, keys={})

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK = 5_000
 """First records of drawing by rejection, which show how many fit."""
+_UNITS_DRAWN = 10_000
+"""Units whose mean number of rows counts for all: of k rows at most, its standard error is k/200 at most."""
 
 
 class Estimate(Protocol):
@@ -117,15 +119,21 @@ class Synthesizer:
         said = (*unshared_conditions(method, self.schema), *limits, *hidden, *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
-    @property
+    @cached_property
     def default_n(self) -> int:
-        """Default number of records: the schema's units, declared or bought.
+        """Default number of records: the schema's units, declared or bought; of visits, the rows of so many units.
 
         Example:
             >>> syn.default_n == len(syn.sample()) == 400
             True
         """
-        return self.schema.public_units
+        units = self.schema.public_units
+        if self._encoder.most_rows == 1:
+            return units
+        drawn = min(units, _UNITS_DRAWN)
+        everything = asking.read({}, self.schema, self._encoder).groups[0][0]
+        records = self._drawing(everything).records(drawn, np.random.default_rng(0))
+        return max(1, round(units * count_rows(records) / drawn))
 
     @property
     def bought(self) -> tuple[str, ...]:
@@ -142,7 +150,7 @@ class Synthesizer:
         """Return exactly ``n`` synthetic records, or several such tables.
 
         Args:
-            n: Number of records, at least 0; left out, the schema's public number of units.
+            n: Number of records, at least 0; left out, :attr:`default_n`.
             given: Conditions by column that every record must meet: a value, a range ``(30, 40)``, a list of values,
                 None for missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for
                 series attributes.

@@ -98,6 +98,15 @@ _NO_TYPES = {
         "list its values in a category; free text is never made: leave the column out, or write {type: constant}; for "
         "names and addresses, write {type: fake, as: person_name}",
     ),
+    **dict.fromkeys(
+        ("point", "geo", "coordinates", "location", "latitude", "longitude"),
+        "a place is two columns: give both type: real, and join them by the rule {point: [LONGITUDE, LATITUDE]} under "
+        "constraints",
+    ),
+    **dict.fromkeys(
+        ("currency", "money", "percent", "percentage"),
+        "write {type: real, precision: 2} with a format, such as '0.0 %'",
+    ),
     **dict.fromkeys(("name", "person_name", "email", "phone", "address", "iban"), "write {type: fake, as: NAME}"),
 }
 """Types that are looked for and do not exist -> the remedy."""

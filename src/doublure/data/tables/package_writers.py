@@ -47,6 +47,8 @@ class PackageWriter(RowWriter):
     """In bytes of UTF-8, like both that follow."""
     longest_title: ClassVar[int]
     longest_label: ClassVar[int]
+    times: ClassVar[tuple[str, float]]
+    """The format that shows times of day, and its unit in seconds."""
     clocks: ClassVar[Formats]
     """Whether cells are days -> the format that shows them, the seconds from its first moment to 1970, and its unit."""
     stamp: ClassVar[tuple[re.Pattern[bytes], bytes]]
@@ -104,13 +106,17 @@ class PackageWriter(RowWriter):
     # -- cells ---------------------------------------------------------------------------------------------------------
 
     def _format(self, name: str, cells: pd.Series[Any]) -> str | None:
-        """Return the format that shows a column's cells, where they are days or moments."""
+        """Return the format that shows a column's cells, where they are days, moments or times of day."""
+        if are_times(cells):
+            return self.times[0]
         return self.clocks[self._days(name)][0] if cells.dtype.kind == "M" else None
 
     def _cells(self, cells: pd.Series[Any], column: Column | None) -> pd.Series[Any]:
         if cells.dtype.kind == "M":
             _, first, each = self.clocks[column is not None and column.clock == "D"]
             return pd.Series((_seconds(cells) + first) / each)
+        if are_times(cells):
+            return pd.Series(cells.astype("int32[pyarrow]").to_numpy(np.float64, na_value=np.nan) / self.times[1])
         gone = "" if column is None or column.missing_states != 1 else column.missing_texts[0]
         if _are_numbers(cells, column):
             return _as_integers(self._numbers(cells, gone), column)
@@ -167,6 +173,7 @@ class StataWriter(PackageWriter):
         r"_all|_b|byte|_coef|_cons|double|float|if|in|int|long|_n|_N|_pi|_pred|_rc|_se|_skip|strL|str\d+|using|with"
     )
     longest_name, longest_title, longest_label = 32, 80, 80
+    times = ("%tcHH:MM:SS", 0.001)
     clocks: ClassVar[Formats] = {True: ("%td", 315_619_200.0, 86_400.0), False: ("%tc", 315_619_200.0, 0.001)}
     stamp = (re.compile(rb"(?<=<timestamp>\x11)[ -~]{17}"), b"01 Jan 2000 00:00")
 
@@ -201,6 +208,7 @@ class SpssWriter(PackageWriter):
     names = re.compile(r"[^\W\d](?:[\w.@#$]*[\w@#$])?")
     reserved = re.compile(r"ALL|AND|BY|EQ|GE|GT|LE|LT|NE|NOT|OR|TO|WITH", re.IGNORECASE)
     longest_name, longest_title, longest_label = 64, 64, 255
+    times = ("TIME8", 1.0)
     clocks: ClassVar[Formats] = {True: ("SDATE10", 12_219_379_200.0, 1.0), False: ("DATETIME20", 12_219_379_200.0, 1.0)}
     stamp = (re.compile(rb"(?<=\0{6}Y@).{17}", re.DOTALL), b"01 Jan 0000:00:00")
     most_codes = 3
@@ -234,6 +242,11 @@ class SpssWriter(PackageWriter):
         lowest, highest, ends = min(codes), max(codes), column.stored_ends
         apart = ends is not None and (highest < ends[0] or ends[1] < lowest)
         return [{"lo": lowest, "hi": highest}] if apart else codes[: self.most_codes]
+
+
+def are_times(cells: pd.Series[Any]) -> bool:
+    """Whether cells are times of day, as a sample has them."""
+    return isinstance(cells.dtype, pd.ArrowDtype) and cells.dtype.kind == "O" and "time32[s]" in str(cells.dtype)
 
 
 def _are_texts(cells: pd.Series[Any]) -> bool:

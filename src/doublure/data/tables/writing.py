@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables.containers.registry import find_container
+from doublure.data.tables.package_writers import are_times
 from doublure.data.tables.row_forms import AS_TEXT, PACKAGES, ROW_WRITERS, check_library
 from doublure.data.tables.row_writers import RowWriter
 from doublure.errors import SchemaError, SettingError
@@ -153,7 +154,7 @@ class TableRows:
 
     def _typed(self, name: str, cells: pd.Series[Any]) -> bool:
         """Whether cells keep a type of their own in a form of text: numbers, truths, and moments that it has."""
-        if cells.dtype.kind != "M":
+        if cells.dtype.kind != "M" and not (self._form in PACKAGES and are_times(cells)):
             return pd.api.types.is_numeric_dtype(cells.dtype)
         column = self._schema.columns.get(name)
         return column is None or ROW_WRITERS[self._form].has_moments(column)

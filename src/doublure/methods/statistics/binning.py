@@ -25,6 +25,8 @@ _PRICE = 2.0
 _FAR, _GRID, _NEAREST, _NEVER = 6.0, 160, 1e-4, 1e-300
 """Deviations of noise above which a count is not shrunk, points of the grid of true counts, the least of them as a
 share of the mean, and the least likelihood."""
+_STATE_GRID = 640
+"""Points of the grid of a state's rows: neighbours differ by 2 % at most where there are a million rows."""
 _SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 """Shapes of the prior of counts, half a decade apart: from nearly all rows in one category to equal ones."""
 _FULL = 1.2
@@ -149,6 +151,34 @@ def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floa
         total: Their sum, positive.
     """
     return project_to_simplex(*posterior_moments(counts, variances, total=total), total=total)
+
+
+def posterior_states(counts: Floats, variances: Floats, *, total: float) -> Floats:
+    """Return the posterior means of states that are apart from a column's values: kinds of missing cells.
+
+    Some states occur, any share of them equally likely; averaging over it lets many declared ones be few. One that
+    occurs may be any share of the rows: its prior is scale-free, 1/x from one row to all. So a state that noise hides
+    is rare and not gone, and one far above its noise has its own count.
+
+    Args:
+        counts: ``(n,)`` noisy counts.
+        variances: ``(n,)`` their noise's variances, positive.
+        total: All rows.
+
+    Example:
+        >>> posterior_states(np.array([400.0, 50.0, -10.0]), np.full(3, 20.0**2), total=5000.0).round().tolist()
+        [400.0, 32.0, 3.0]
+    """
+    points = np.geomspace(1.0, max(total, 2.0), _STATE_GRID)  # even on the scale of the prior
+    apart = (np.minimum(counts, total)[:, None] - np.append(0.0, points)) / np.sqrt(variances)[:, None]
+    likely = np.exp(-0.5 * (apart**2 - (apart**2).min(1, keepdims=True)))
+    rows = (likely[:, 1:] @ points) / np.maximum(likely[:, 1:].sum(1), _NEVER)
+    occurs = (np.arange(_GRID) + 0.5)[:, None] / _GRID
+    both = occurs * likely[:, 1:].mean(1), (1 - occurs) * likely[:, 0]
+    evidence = np.maximum(both[0] + both[1], _NEVER)
+    chances = special.softmax(np.log(evidence).sum(1))
+    found: Floats = (chances @ (both[0] / evidence)) * rows
+    return np.where(counts > _FAR * np.sqrt(variances), counts, found)
 
 
 def posterior_moments(

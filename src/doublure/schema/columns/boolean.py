@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.listed import ChoiceColumn
+from doublure.schema.columns.missing_kinds import IF_OF_R
 from doublure.schema.scalars import Misfit, Value, label, whole
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class BooleanColumn(ChoiceColumn):
     table_type: ClassVar[str] = "boolean"
     truth: ClassVar[bool] = True
     expected: ClassVar[str] = (
-        "write true/false, yes/no or 1/0, or declare other words: written: {true: ja, false: nein}"
+        f"write true/false, yes/no or 1/0, declare other words: written: {{true: ja, false: nein}}, or {IF_OF_R}"
     )
 
     own_dtype: ClassVar[Dtype | None] = "bool"

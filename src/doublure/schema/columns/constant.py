@@ -11,9 +11,14 @@ from doublure.schema.columns.made import MadeColumn
 from doublure.schema.scalars import Value, label
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
     from doublure.schema.columns.made_rows import MadeRows
+
+REMOVED = "(removed)"
+"""A value that keeps a column of free text one of texts, whatever reads it."""
 
 
 class ConstantColumn(MadeColumn):
@@ -29,6 +34,12 @@ class ConstantColumn(MadeColumn):
     def empty(self) -> bool:
         """Whether cells are empty."""
         return label(self.value) == ""
+
+    @override
+    def notes(self) -> Iterator[str]:
+        yield from super().notes()
+        if self.empty:
+            yield f"has no value: a reader of CSV takes an empty column for numbers; write value: {REMOVED} for text"
 
     @property
     @override

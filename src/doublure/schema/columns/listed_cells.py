@@ -15,11 +15,13 @@ import pandas as pd
 
 from doublure.errors import DataError
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.missing_kinds import IF_OF_R, STYLES
 from doublure.schema.columns.number_cells import is_number
 from doublure.schema.distinct_cells import NulByte, distinct, each
 from doublure.schema.scalars import Misfit, label
 from doublure.support.guessing import free_word
 
+_OF_R = STYLES["r"][0]
 _NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
 
 
@@ -99,11 +101,10 @@ def _other_places(
             found[text] = place[misfits]
         else:
             word = free_word([*place, *column.missing_tokens])
-            raise DataError(
-                "has values outside the schema's list",
-                field=name,
-                remedy=f"name an other for them, such as other: {word}, or list what is public",
-            )
+            ways = f"name an other for them, such as other: {word}"
+            # It follows from the schema alone: whether a cell is NA must not show.
+            ways += ", or list what is public" if _OF_R in place else f", list what is public, or {IF_OF_R}"
+            raise DataError("has values outside the schema's list", field=name, remedy=ways)
     return found
 
 

@@ -85,6 +85,8 @@ STYLES: Mapping[str, tuple[str, ...]] = {
     "sql": ("NULL",),
 }
 """The texts by which a program writes missing cells: SAS has 28 kinds of them, Stata 27."""
+IF_OF_R = "write missing: {style: r} if NA is an empty cell"
+"""The remedy for cells of R in a column whose texts are values."""
 
 
 def read_states(raw: pd.Series[Any], texts: Sequence[str], *, own: bool = False) -> Ints:

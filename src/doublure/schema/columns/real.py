@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, StrictFloat
@@ -14,6 +16,14 @@ from doublure.schema.scalars import Decimals
 
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Floats
+
+_DIGITS = 12
+"""Significant digits of a real without ``precision``: three more than integers tell apart within its bounds.
+
+Bounds that lie farther from zero than apart need as many more, up to float64's own 15.
+"""
+_EXACT_POWERS = 22
+"""The largest power of ten that float64 holds exactly: a quotient of whole numbers up to it is correctly rounded."""
 
 
 class RealColumn(NumberColumn):
@@ -50,6 +60,37 @@ class RealColumn(NumberColumn):
 
     @override
     def rounded(self, numbers: Floats) -> Floats:
+        """Return numbers with no more decimals than cells have; without a precision, with none of float64's error."""
         import numpy as np
 
-        return numbers if self.precision is None else np.round(numbers, self.precision)
+        if self.precision is not None:
+            return np.round(numbers, self.precision)
+        if self.ends is None:
+            return numbers
+        lower, upper = self.ends
+        farther = max(abs(lower), abs(upper)) / max(upper - lower, sys.float_info.min)
+        digits = min(_DIGITS + math.ceil(math.log10(farther)), sys.float_info.dig)
+        inside = (numbers >= lower) & (numbers <= upper)
+        found = significant(numbers, digits)
+        return np.where(inside, np.clip(found, lower, upper), found)
+
+
+def significant(numbers: Floats, digits: int) -> Floats:
+    """Return the floats nearest to numbers of so many digits, which are written with no more.
+
+    Example:
+        >>> significant(np.array([3.1999999999999997, -0.30000000000000004, 0.0]), 12).tolist()
+        [3.2, -0.3, 0.0]
+    """
+    import numpy as np
+
+    sizes = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
+    decimals = digits - 1 - np.floor(np.log10(sizes))
+    exact = np.abs(decimals) <= _EXACT_POWERS
+    powers = 10.0 ** np.where(exact, np.abs(decimals), 0.0)
+    found = np.where(decimals >= 0, np.rint(numbers * powers) / powers, np.rint(numbers / powers) * powers)
+    if exact.all():
+        return np.asarray(found)
+    few = np.array([float(f"{number:.{digits}g}") for number in numbers[~exact].tolist()])
+    found[~exact] = few
+    return np.asarray(found)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.borrowing import shrink_groups
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
-from doublure.methods.statistics.tables.nodes import NoisyCounts
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
@@ -26,6 +27,9 @@ from doublure.training.job import Job
 _LEAST = 1e-12
 _RARE = 1e-4
 _FEWEST_ROWS = 1.0
+_MOST_MISSING = 1 - 1e-6
+_RULED_OUT = -40.0
+"""Logit of a value of the target that a pattern of missing cells rules out: not one row in 10^17 has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,9 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
         parts[own, part] = _with_class(fitted.probabilities, own, tables)
     job.progress.at(total)
     found = [parts[each] for each in sorted(parts)] or [own.single[None] for own in moments]
+    if tables.pairs_within and tables.nodes:
+        for (own, _), shares in zip(sorted(parts), found, strict=False):
+            _rule_out(shares[:, : tables.nodes[0].size], tables.target_excluded()[:, own])
     probabilities = np.maximum(np.concatenate(found), _LEAST)
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
@@ -119,6 +126,14 @@ def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
     target = np.zeros((len(probabilities), len(tables.class_rows)), dtype=probabilities.dtype)
     target[:, own] = 1.0
     return np.concatenate([probabilities, target], axis=1)
+
+
+def _rule_out(shares: Floats, excluded: npt.NDArray[np.bool_]) -> None:
+    """Take groups ``(m,)`` that a class rules out from the shares ``(K, m)`` of its components, in place."""
+    if excluded.any() and not excluded.all():
+        left = np.maximum(shares[:, ~excluded].sum(1, keepdims=True), _LEAST)
+        shares[:, ~excluded] /= left
+        shares[:, excluded] = 0.0
 
 
 def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
@@ -184,7 +199,7 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     weights = fit.weights / fit.weights.sum()
     cuts = np.cumsum([node.size for node in nodes])
     *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # (K, 0) without a target
-    shares = [own / own.sum(1, keepdims=True) for own in shares]
+    shares = [_with_states(*each, weights) for each in zip(nodes, shares, strict=True)]
     order = [0, *(child for _, child in tables.edges)] if tables.edges else list(range(len(nodes)))
     turn = {place: number for number, place in enumerate(order)}
     drawn: list[TreeNode] = []
@@ -196,7 +211,8 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
             above = tables.edges[edge][0]
             parent = turn[above]
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
-            ties, leaning, inner = fit_edge(nodes[above], node, seen, both, weights, within=tables.pairs_within)
+            may = tables.may_meet(above, place)
+            ties, leaning, inner = fit_edge(nodes[above], node, seen, both, weights, may, within=tables.pairs_within)
         leaves = node.leaves
         missing = leaves.domain.nullable > 0 and node.patterns is None
         drawn.append(
@@ -222,22 +238,51 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     if nodes[0].patterns is not None:
         together = nodes[0].patterns
         of_part = {node.leaves.part: turn[place] for place, node in enumerate(nodes) if node.patterns is None}
-        members = [tables.blocks[part] for part in together.parts]
-        bits = np.repeat(together.bits, [len(own) for own in members], axis=1)
-        about = np.array([of_part[part] for own in members for part in own])
+        shown = [
+            bit for bit in range(len(together.parts)) if together.bits[:, bit].any()
+        ]  # others: by their own counts
+        members = [(bit, of_part[own]) for bit in shown for own in tables.blocks[together.parts[bit]] if own in of_part]
+        bits, about = together.bits[:, [bit for bit, _ in members]], np.array([place for _, place in members])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    # A column's own counts and the mixture estimate the same shares, each with errors of its own: their mean has less.
-    wanted = [
-        (nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) + weights @ shares[place]) / 2
-        for place in order
-    ]
+    wanted = [_wanted(nodes[place], weights @ shares[place]) for place in order]
     tree = rake(tree, wanted, rows_drawn(len(nodes)), rng)
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
     if tables.target is not None:
         generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
     return generator
+
+
+def _with_states(node: Node, shares: Floats, weights: Floats) -> Floats:
+    """Return a node's shares ``(K, m)`` in each component, with its kinds of missing cells as often as counted.
+
+    A mixture takes rare kinds for noise. A component keeps how much more of them it has than others.
+    """
+    shares = shares / shares.sum(1, keepdims=True)
+    if not node.states:
+        return shares
+    body, states = np.split(shares, [node.size - node.states], axis=1)
+    wanted = _believed_shares(node)[-node.states :]
+    states = states * (wanted / np.maximum(weights @ states, _LEAST))
+    states *= np.minimum(1.0, _MOST_MISSING / np.maximum(states.sum(1, keepdims=True), _LEAST))
+    return np.concatenate([body * (1 - states.sum(1, keepdims=True)) / body.sum(1, keepdims=True), states], axis=1)
+
+
+def _wanted(node: Node, fitted: Floats) -> Floats:
+    """Return the shares of a node's groups in drawn rows.
+
+    A column's own counts and the mixture estimate the same shares, each with errors of its own: their mean has less.
+    """
+    own = _believed_shares(node)
+    both: Floats = (own + fitted) / 2
+    both[node.size - node.states :] = own[node.size - node.states :]
+    both /= both.sum()
+    return both
+
+
+def _believed_shares(node: Node) -> Floats:
+    return node.believed / max(float(node.believed.sum()), _FEWEST_ROWS)
 
 
 def _seen(tables: NoisyTables, edge: int) -> NoisyCounts:
@@ -279,5 +324,9 @@ def _last_column(
     groups, component = generator.groups(rows_drawn(len(nodes)), rng)
     totals = tables.target_rows
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
-    bias, effects = fit_target(nodes, by_target, (totals, tables.target_precision), groups, odds[component])
+    ruled_out = np.zeros((sum(sizes), values))  # node 0 comes first in the order
+    excluded = tables.target_excluded()
+    ruled_out[: len(excluded)] = np.where(excluded, _RULED_OUT, 0.0)
+    known = (totals, tables.target_precision)
+    bias, effects = fit_target(nodes, by_target, known, groups, odds[component], ruled_out)
     return LastColumn(part=tables.target_part, bias=bias, effects=effects, components=odds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from doublure.methods.statistics.binning import posterior_counts, project_to_simplex
+from doublure.methods.statistics.binning import posterior_counts, posterior_states, project_to_simplex
 from doublure.methods.statistics.tables.borrowing import shrink_to_even
 from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
@@ -130,6 +130,11 @@ class Node:
     def size(self) -> int:
         """Number of groups in pairs."""
         return int(self.coarse.max()) + 1
+
+    @property
+    def states(self) -> int:
+        """Number of kinds of missing cells, which are the last groups."""
+        return self.leaves.domain.nullable if self.patterns is None else 0
 
     @property
     def fine_size(self) -> int:
@@ -295,7 +300,7 @@ class Node:
 
     def _split_missing(self, total: float) -> tuple[Floats, Floats]:
         """Return the noisy counts of all groups but missing, and the likely number ``(kinds,)`` of missing cells."""
-        kinds = self.leaves.domain.nullable if self.patterns is None else 0
+        kinds = self.states
         if not kinds:
             return self.counts, np.zeros(0)
         body, (before, precision), own = self.counts[:-kinds], self.missing, 1 / self.variance
@@ -303,7 +308,8 @@ class Node:
         if precision:  # counted where rows were looked for, too
             missing = (before * precision + missing * own) / (precision + own)
         variances = np.append(len(body) * self.variance, np.full(kinds, 1 / (precision + own)))
-        return body, project_to_simplex(np.append(body.sum(), missing), variances, total=total)[1:]
+        apart = (total - body.sum() - missing.sum()) / variances.sum()  # with the body they add up to all rows
+        return body, _likely_states(missing + apart * variances[1:], variances[1:], total=total)
 
     def take_posterior(self, missing: Floats) -> None:
         """Take the leaves' masses of the column's posterior.
@@ -323,7 +329,12 @@ class Node:
 
     def believe(self, total: float) -> None:
         """Compute the most likely counts of the coarse groups, and spread them over the leaves."""
-        self.believed = self.likely_counts(self.single, self.single_variance, total=total)
+        kinds = self.states
+        body, states = np.split(self.single, [self.size - kinds])
+        body_variance, variance = np.split(self.single_variance, [self.size - kinds])
+        states = _likely_states(states, variance, total=total)
+        left = max(total - float(states.sum()), _LEAST)
+        self.believed = np.append(self.likely_counts(body, body_variance, total=left), states)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
 
     def likely_counts(self, counts: Floats, variances: Floats, *, total: float) -> Floats:
@@ -352,6 +363,12 @@ class Node:
     def fine_counts(self) -> Floats:
         """Return ``(f,)`` rows in each fine group."""
         return np.bincount(self.fine, self.leaves.mass, self.fine_size)
+
+
+def _likely_states(counts: Floats, variances: Floats, *, total: float) -> Floats:
+    """Return the likely rows ``(kinds,)`` of kinds of missing cells, which leave some for the values."""
+    found = posterior_states(counts, variances, total=total)
+    return found * min(1.0, total / (float(found.sum()) + 1))
 
 
 _LEAST = 1e-12

@@ -26,9 +26,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from doublure.encode.conditions import shares_of
@@ -55,6 +56,8 @@ from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
 from doublure.schema.columns import IntegerDomain
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _FEWEST, _MOST_OWN = 10, 36
 _LEAST_NOISE, _LEAST_ROWS = 1e-9, 1.0
@@ -174,12 +177,15 @@ class NoisyTables:
     def _keep_patterns(self, most: int, pair_noise: float) -> None:
         """Keep the significant patterns as node 0, once it is known how many rows miss each column."""
         for noisy in self._seen_patterns:
-            own = {node.leaves.part: node for node in self.nodes}
-            columns = [[own[part] for part in block.parts] for block in self._missing]
+            known = {node.leaves.part: (node.missing_rows(), node.variance) for node in self.nodes}
+            kinds = 0 if self.target is None else int(self.target.nullable)
+            for own in self._own_counts if kinds else ():
+                known[self.target_part] = max(float(own.counts[-kinds:].sum()), 0.0), kinds * own.variance
+            each = [np.array([known[part] for part in block.parts]) for block in self._missing]
             missing = MissingRows(
-                rows=np.array([np.mean([node.missing_rows() for node in nodes]) for nodes in columns]),
-                variance=np.array([np.mean([node.variance for node in nodes]) / len(nodes) for nodes in columns]),
-                columns=np.array([float(len(nodes)) for nodes in columns]),
+                rows=np.array([own[:, 0].mean() for own in each]),
+                variance=np.array([own[:, 1].mean() / len(own) for own in each]),
+                columns=np.array([float(len(own)) for own in each]),
                 every=self.rows,
             )
             bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance), missing)
@@ -193,9 +199,42 @@ class NoisyTables:
             node.take_counts(self.rows, most=most, pair_noise=pair_noise)
             self.nodes.insert(0, node)
 
+    def target_excluded(self) -> Mask:
+        """Return ``(m, V)``: which values of the target the groups of node 0 rule out, where it is the patterns.
+
+        A pattern in which the target's bit stands says whether its cell is missing.
+        """
+        size, values = self.nodes[0].size if self.nodes else 0, len(self.target_rows)
+        found = None if self.target is None else self._agrees(self.target_part, self.nodes[0].coarse)
+        if found is None or self.target is None:
+            return np.zeros((size, values), dtype=np.bool_)
+        return ~found[:, (np.arange(values) >= values - self.target.nullable).astype(np.int64)]
+
+    def may_meet(self, parent: int, child: int) -> Mask | None:
+        """Return ``(f, f')``: which fine groups of two nodes may meet, where the parent is the patterns; None: all."""
+        node = self.nodes[child]
+        found = self._agrees(node.leaves.part, self.nodes[0].fine) if parent == 0 else None
+        states = np.arange(node.fine_size) >= node.fine_size - node.states
+        return None if found is None else found[:, states.astype(np.int64)]
+
+    def _agrees(self, part: int, groups: Ints) -> Mask | None:
+        """Return whether a column's cell may be there, and may be missing, ``(groups, 2)``, by groups of patterns.
+
+        None where no pattern that is kept misses it, as patterns then say nothing of it.
+        """
+        together = self.nodes[0].patterns if self.nodes else None
+        bits = [place for place, own in enumerate(self.blocks.values()) if part in own]
+        if together is None or not bits or not together.bits[:, bits[0]].any():
+            return None
+        gone, size = together.bits[:, bits[0]], int(groups.max()) + 1
+        return np.stack([np.bincount(groups[gone == bit], minlength=size) > 0 for bit in (0, 1)], axis=1)
+
     def _missing_blocks(self) -> list[MissingBlock]:
         """Return the blocks whose patterns are counted: declared ones, joined by what neighbours have in common."""
-        part_of = {self.encoder.columns[part]: (part, domain) for part, domain in self._columns if domain.nullable}
+        columns = [*self._columns]
+        if self.target is not None and plan.TARGET in self._events:
+            columns.insert(sum(part < self.target_part for part, _ in columns), (self.target_part, self.target))
+        part_of = {self.encoder.columns[part]: (part, domain) for part, domain in columns if domain.nullable}
         groups = declared_groups(self.encoder.schema.constraints, part_of)
         blocks = [
             MissingBlock(parts=tuple(part_of[name][0] for name in group), mark=part_of[group[0]][1].last + 1.0)

@@ -164,7 +164,8 @@ def plan_releases(
     columns = len(names)
     lists = [name for name in names if has_groups(schema, name)]
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
-    nullable = [name for name in names if schema.columns[name].missing is not False]
+    held = {*names, within} if target else {*names}  # the target's missing cells are known from its own count
+    nullable = [n for n in counted_columns(schema) if n in held and schema.columns[n].missing is not False]
     blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns

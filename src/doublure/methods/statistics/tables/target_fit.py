@@ -24,7 +24,12 @@ _SURE = 10.0
 
 
 def fit_target(
-    nodes: list[Node], tables: list[NoisyCounts], target: tuple[Floats, float], groups: Ints, known: Floats
+    nodes: list[Node],
+    tables: list[NoisyCounts],
+    target: tuple[Floats, float],
+    groups: Ints,
+    known: Floats,
+    excluded: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Return the logits of each value ``(V,)``, and the effects of each group of each node ``(sum of groups, V)``.
 
@@ -34,6 +39,7 @@ def fit_target(
         target: ``(V,)`` rows of each value, and one over their variance.
         groups: ``(N, nodes)`` the groups of drawn rows.
         known: ``(N, V)`` logits of each value in the rows' components.
+        excluded: ``(sum of groups, V)`` logits of values that a group rules out; None: none are.
     """
     totals, precision = target
     rate = totals / totals.sum()
@@ -46,6 +52,7 @@ def fit_target(
     counts = np.concatenate([table.counts for table in tables])
     weight = np.repeat([1 / table.variance for table in tables], sizes)[:, None]
     never = np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)])
+    never = never if excluded is None else np.minimum(never, excluded)
     neighbours = np.concatenate([node.neighbours for node in nodes])[:-1].astype(np.float64)[:, None]
     scale, values, met = totals.sum() / len(groups), len(rate), marked.sum(1)
 

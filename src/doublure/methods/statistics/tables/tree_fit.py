@@ -16,9 +16,11 @@ The steps for one edge, :func:`fit_edge`:
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.methods.statistics.binning import james_stein_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
@@ -43,6 +45,7 @@ def fit_edge(
     table: NoisyCounts,
     shares: tuple[Floats, Floats],
     weights: Floats,
+    may: npt.NDArray[np.bool_] | None = None,
     *,
     within: bool = False,
 ) -> tuple[Floats, Floats, Floats]:
@@ -54,6 +57,7 @@ def fit_edge(
         table: Their noisy table in fine groups, ``(f, f')``.
         shares: ``(K, m)`` and ``(K, m')``: shares of both nodes' coarse groups within each component.
         weights: ``(K,)`` of the components.
+        may: ``(f, f')`` which fine groups may meet, where patterns of missing cells say it of a column; None: all.
         within: Whether pairs were counted within the target, so that the mixture is more precise than column counts.
 
     Returns:
@@ -68,6 +72,10 @@ def fit_edge(
     # The mixture models coarse groups only; within each, fine groups follow the columns' own counts.
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
+    if may is not None:
+        rest = np.maximum((base * may).sum(1, keepdims=True), _TINY)
+        base = np.where(may, base * base.sum(1, keepdims=True) / rest, 0.0)
+        table = replace(table, counts=np.where(may, table.counts, 0.0))
     found = denoise(table, base, ordered=parent.ordered and child.ordered)
     if within:
         fine = base.sum(1), base.sum(0)
