@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import cosines
+from doublure.networks.series_summaries import CUTS, NAMES, SeriesSummaries, bins_of, lean_of, whole_scores
 from doublure.networks.sizes import copula_noise
 
 SCORE_LIMIT = 3.0
@@ -29,6 +30,10 @@ CALM_MEMORY = 1 / 6
 _LEAST = 1e-6
 _BELOW = math.nextafter(1.0, 0.0)
 _NODES = 15
+KNOTS = 33
+"""Knots of the curve that evens tables: finer changes of a tail are what peaks say."""
+_AT_ONCE = 512
+"""Series whose candidates are held at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,7 @@ class CopulaShape:
         own_tables: Whether each group has a table of its own.
         exact: Whether each step's table is reproduced exactly.
         calm: Whether the fast part alternates between calm and busy stretches.
+        candidates: Series drawn for each that is kept, by what series look like as a whole; 1: the first is kept.
     """
 
     sizes: tuple[int, ...]
@@ -56,6 +62,7 @@ class CopulaShape:
     own_tables: bool
     exact: bool
     calm: bool
+    candidates: int = 1
 
     @property
     def parts(self) -> int:
@@ -80,6 +87,13 @@ class CopulaShape:
     @property
     def noise_width(self) -> int:
         """Numbers of noise for a series."""
+        return copula_noise(
+            len(self.sizes), self.length, missing=sum(self.missing), candidates=self.candidates
+        )
+
+    @property
+    def noise_of_one(self) -> int:
+        """Numbers of noise for a candidate."""
         return copula_noise(len(self.sizes), self.length, missing=sum(self.missing))
 
     def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
@@ -119,6 +133,10 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
+        high, frequent: See :class:`SeriesSummaries`; these and the next three only where there are several candidates.
+        cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
+        leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
+        evened: ``(channels, KNOTS)`` what a share by the steps' tables becomes; see :meth:`even`.
     """
 
     tables: Tensor
@@ -130,6 +148,11 @@ class CopulaGenerator(nn.Module):
     level_ends: Tensor
     calm: Tensor
     gaps: Tensor
+    high: Tensor
+    frequent: Tensor
+    cuts: Tensor
+    leans: Tensor
+    evened: Tensor
 
     def __init__(self, shape: CopulaShape) -> None:
         super().__init__()
@@ -150,6 +173,13 @@ class CopulaGenerator(nn.Module):
         self.register_buffer("level_ends", ends.repeat(shape.attribute_groups, 1))
         self.register_buffer("calm", torch.zeros(1))
         self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
+        if shape.candidates > 1:
+            channels, looks = len(shape.sizes), len(shape.sizes) * len(NAMES)
+            self.register_buffer("high", torch.zeros(channels, dtype=torch.long))
+            self.register_buffer("frequent", torch.full((channels,), -1))
+            self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
+            self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
+            self.register_buffer("evened", torch.linspace(0, 1, KNOTS).repeat(channels, 1))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``.
@@ -158,9 +188,44 @@ class CopulaGenerator(nn.Module):
             noise: ``(B, noise_width)`` standard normal.
             condition: ``(B, K)`` one-hot blocks, or None.
         """
+        noise = noise[:, : self.shape.noise_width]
+        if self.shape.candidates == 1:
+            return self.drawn(noise, condition)
+        kept = [torch.zeros(0, len(self.shape.sizes), self.shape.length).to(noise)]
+        for first in range(0, len(noise), _AT_ONCE):
+            own = slice(first, first + _AT_ONCE)
+            kept.append(self._chosen(noise[own], None if condition is None else condition[own]))
+        return torch.cat(kept)
+
+    def _chosen(self, noise: Tensor, condition: Tensor | None) -> Tensor:
+        """Return the candidate that is kept of each series."""
+        count = self.shape.candidates
+        drawn, choice = noise[:, :-count], noise[:, -count:]
+        beside = None if condition is None else condition.repeat_interleave(count, 0)
+        places = self.even(self.drawn(drawn.reshape(len(noise) * count, -1), beside))
+        looks = SeriesSummaries(
+            sizes=self.shape.sizes, scores=whole_scores(self.step_tables), high=self.high, frequent=self.frequent
+        )
+        leans = lean_of(bins_of(looks(places), self.cuts), self.leans.double()).view(-1, count)
+        # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
+        chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
+        best = (leans - torch.log(-torch.log(chance))).argmax(1)
+        return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
+
+    def even(self, places: Tensor) -> Tensor:
+        """Return places ``(B, channels, length)`` moved so that kept candidates have the steps' tables on average."""
+        flat = places.double().flatten(1)
+        shares = shares_at(self.step_tables, flat).view_as(places)
+        moved = [interpolated(own, shares[:, channel]) for channel, own in enumerate(self.evened.double())]
+        found = self._placed(self.step_tables, torch.stack(moved, dim=1).flatten(1).clamp(0, _BELOW)).view_as(places)
+        known = places < torch.tensor(self.shape.sizes)[:, None]
+        return torch.where(known, found, places.double()).to(places.dtype)
+
+    def drawn(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return places ``(B, channels, length)``, the first candidate of each, from its own noise."""
         shape, rows = self.shape, len(noise)
         own, slow, level, gaps = torch.split(
-            noise[:, : shape.noise_width], [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
+            noise, [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
         )
         attribute = shape.attribute_group(condition, rows)
         place = torch.special.ndtr(level.double()).float()
@@ -240,6 +305,14 @@ class CopulaGenerator(nn.Module):
                 places[missing, channel, step] = shape.sizes[channel] + 0.5
             first += shape.length
         return places
+
+
+def interpolated(knots: Tensor, shares: Tensor) -> Tensor:
+    """Return a curve's heights at shares in [0, 1], from its heights ``(KNOTS,)`` at even distances."""
+    place = shares.clamp(0, 1) * (len(knots) - 1)
+    below = place.floor().clamp(max=len(knots) - 2).long()
+    found: Tensor = knots[below] + (place - below) * (knots[below + 1] - knots[below])
+    return found
 
 
 def fast_projection(length: int) -> Tensor:
