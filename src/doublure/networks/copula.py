@@ -30,8 +30,6 @@ CALM_MEMORY = 1 / 6
 _LEAST = 1e-6
 _BELOW = math.nextafter(1.0, 0.0)
 _NODES = 15
-KNOTS = 33
-"""Knots of the curve that evens tables: finer changes of a tail are what peaks say."""
 _AT_ONCE = 512
 """Series whose candidates are held at once."""
 
@@ -133,10 +131,9 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
-        high, frequent: See :class:`SeriesSummaries`; these and the next three only where there are several candidates.
+        high, frequent: See :class:`SeriesSummaries`; these and the next two only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
-        evened: ``(channels, KNOTS)`` what a share by the steps' tables becomes; see :meth:`even`.
     """
 
     tables: Tensor
@@ -152,7 +149,6 @@ class CopulaGenerator(nn.Module):
     frequent: Tensor
     cuts: Tensor
     leans: Tensor
-    evened: Tensor
 
     def __init__(self, shape: CopulaShape) -> None:
         super().__init__()
@@ -179,7 +175,6 @@ class CopulaGenerator(nn.Module):
             self.register_buffer("frequent", torch.full((channels,), -1))
             self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
             self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
-            self.register_buffer("evened", torch.linspace(0, 1, KNOTS).repeat(channels, 1))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``.
@@ -202,7 +197,7 @@ class CopulaGenerator(nn.Module):
         count = self.shape.candidates
         drawn, choice = noise[:, :-count], noise[:, -count:]
         beside = None if condition is None else condition.repeat_interleave(count, 0)
-        places = self.even(self.drawn(drawn.reshape(len(noise) * count, -1), beside))
+        places = self.drawn(drawn.reshape(len(noise) * count, -1), beside)
         looks = SeriesSummaries(
             sizes=self.shape.sizes, scores=whole_scores(self.step_tables), high=self.high, frequent=self.frequent
         )
@@ -211,15 +206,6 @@ class CopulaGenerator(nn.Module):
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
         best = (leans - torch.log(-torch.log(chance))).argmax(1)
         return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
-
-    def even(self, places: Tensor) -> Tensor:
-        """Return places ``(B, channels, length)`` moved so that kept candidates have the steps' tables on average."""
-        flat = places.double().flatten(1)
-        shares = shares_at(self.step_tables, flat).view_as(places)
-        moved = [interpolated(own, shares[:, channel]) for channel, own in enumerate(self.evened.double())]
-        found = self._placed(self.step_tables, torch.stack(moved, dim=1).flatten(1).clamp(0, _BELOW)).view_as(places)
-        known = places < torch.tensor(self.shape.sizes)[:, None]
-        return torch.where(known, found, places.double()).to(places.dtype)
 
     def drawn(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``, the first candidate of each, from its own noise."""
@@ -305,14 +291,6 @@ class CopulaGenerator(nn.Module):
                 places[missing, channel, step] = shape.sizes[channel] + 0.5
             first += shape.length
         return places
-
-
-def interpolated(knots: Tensor, shares: Tensor) -> Tensor:
-    """Return a curve's heights at shares in [0, 1], from its heights ``(KNOTS,)`` at even distances."""
-    place = shares.clamp(0, 1) * (len(knots) - 1)
-    below = place.floor().clamp(max=len(knots) - 2).long()
-    found: Tensor = knots[below] + (place - below) * (knots[below + 1] - knots[below])
-    return found
 
 
 def fast_projection(length: int) -> Tensor:

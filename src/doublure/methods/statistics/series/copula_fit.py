@@ -49,13 +49,11 @@ from doublure.methods.statistics.series.smooth_density import smooth_shares
 from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
     CopulaGenerator,
-    KNOTS,
     CopulaShape,
     fast_projection,
-    shares_at,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, bins_of, lean_of
+from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, bins_of
 from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
@@ -71,7 +69,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _TRUSTED = 3.0
 """Standard deviations within which a noisy count of series is consistent with the declared number."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
-_LOOKED_AT, _EVENINGS = 1000, 3
+_LOOKED_AT = 2000
+"""Series of which candidates are drawn to learn which to keep; at most so many that they have the next many values."""
+_VALUES_LOOKED_AT = 2_000_000
 _LEAST = 1e-9
 _EVENED = 2.0
 """Cells over which their numbers of values are evened, to tell what a grid does from what a curve does."""
@@ -393,16 +393,16 @@ class _Fit:
         made.level_ends.copy_(torch.from_numpy(ends))
 
     def _drawn(self, whole: nn.Module, count: int, *, each: int = 1) -> tuple[Tensor, Tensor | None]:
-        """Return places that the model draws so far, and their attributes; ``each`` series have the same ones."""
+        """Return what the model draws so far, read as real series are, and its attributes; ``each`` for the same ones.
+
+        Read so, a frequent value is always at its cell's middle.
+        """
         source, shape = torch.Generator().manual_seed(0), self._shape
         condition = None
         if isinstance(whole, WithShares):
             condition = whole.draw_conditions(torch.zeros(count, sum(shape.blocks)), source)
             condition = condition.repeat_interleave(each, 0)
-        return self._made.drawn(torch.randn(count * each, shape.noise_of_one, generator=source), condition), condition
-
-    def _read(self, places: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return places and attributes as real ones are read: a frequent value is always at its cell's middle."""
+        places = self._made.drawn(torch.randn(count * each, shape.noise_of_one, generator=source), condition)
         rows = places.flatten(1) if condition is None else torch.cat([places.flatten(1), condition], dim=1)
         again = self._places.expand(torch.from_numpy(self._places.compact(self._places.decode(rows))))
         return self._places.split(again)
@@ -425,7 +425,7 @@ class _Fit:
         reached = []
         for strength in _STRENGTHS:
             self._made.calm.fill_(float(strength))
-            reached.append(float(concentration(*self._read(*self._drawn(whole, _SIMULATED))).mean()))
+            reached.append(float(concentration(*self._drawn(whole, _SIMULATED)).mean()))
         return float(np.interp(wanted, np.maximum.accumulate(reached), _STRENGTHS))
 
     def _look(self, whole: nn.Module, step_tables: Tensor) -> None:
@@ -436,8 +436,8 @@ class _Fit:
             single[channel, : len(own)] = torch.from_numpy(own.single)
         looks = SeriesSummaries.of(self._shape.sizes, step_tables, single)
         number = channels * len(NAMES)
-        places, beside = self._drawn(whole, _LOOKED_AT, each=self._shape.candidates)
-        drawn = looks(self._read(places, beside)[0])
+        count = min(_LOOKED_AT, max(200, _VALUES_LOOKED_AT // (self._shape.parts * self._shape.candidates)))
+        drawn = looks(self._drawn(whole, count, each=self._shape.candidates)[0])
         cuts = torch.quantile(drawn.double(), torch.tensor(QUANTILES).double(), dim=0).ceil().long().T.contiguous()
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -449,34 +449,16 @@ class _Fit:
         counted = self._released(copula_plan.LOOKS, query).astype(np.float64).reshape(number, CUTS + 1)
         counted *= math.sqrt(number) / self._series
         noise *= math.sqrt(number) / self._series
-        model = torch.nn.functional.one_hot(bins_of(drawn, cuts), CUTS + 1).double().mean(0).numpy()
-        wanted = torch.from_numpy(
-            np.stack([posterior_shares(own, of_model, noise=noise) for own, of_model in zip(counted, model, strict=True)])
-        )
+        bins = bins_of(drawn, cuts)
+        model = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0).numpy()
+        wanted = torch.from_numpy(np.stack([
+            posterior_shares(own, of_model, noise=noise, draws=len(bins))
+            for own, of_model in zip(counted, model, strict=True)
+        ]))  # fmt: skip
         made.high.copy_(looks.high)
         made.frequent.copy_(looks.frequent)
         made.cuts.copy_(cuts)
-        # Which candidates are kept moves the steps' tables, which are known better: they are evened, and that moves
-        # what candidates look like.
-        for _ in range(_EVENINGS):
-            bins = bins_of(looks(self._read(made.even(places), beside)[0]), cuts)
-            leans = leans_for(bins, wanted, candidates=self._shape.candidates)
-            made.leans.copy_(leans)
-            kept = torch.softmax(lean_of(bins, leans).view(-1, self._shape.candidates), dim=1).flatten()
-            made.evened.copy_(self._shares_of(places, kept))
-
-    def _shares_of(self, places: Tensor, weights: Tensor) -> Tensor:
-        """Return the shares ``(channels, KNOTS)`` of weighted places below even quantiles of the steps' tables."""
-        found = torch.linspace(0, 1, KNOTS).repeat(len(self._shape.sizes), 1).double()
-        shares = shares_at(self._made.step_tables, places.flatten(1)).view_as(places)
-        for channel, size in enumerate(self._shape.sizes):
-            known = places[:, channel] < size
-            below = (shares[:, channel] * (KNOTS - 1)).floor().long().clamp(0, KNOTS - 2)
-            counted = torch.zeros(KNOTS - 1, dtype=torch.float64)
-            counted.index_add_(0, below[known], weights[:, None].expand_as(below)[known])
-            if counted.sum() > 0:
-                found[channel, 1:] = counted.cumsum(0) / counted.sum()
-        return found
+        made.leans.copy_(leans_for(bins, wanted, candidates=self._shape.candidates))
 
     def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""

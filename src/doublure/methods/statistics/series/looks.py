@@ -27,24 +27,26 @@ _SWEEPS = 40
 _LEAST, _MOST = 1e-4, 6.0
 
 
-def posterior_shares(counted: Floats, drawn: Floats, *, noise: float) -> Floats:
+def posterior_shares(counted: Floats, drawn: Floats, *, noise: float, draws: int) -> Floats:
     """Return the shares ``(bins,)`` of a summary, from noisy shares and those of the model's draws.
 
     Args:
         counted: ``(bins,)`` with noise.
         drawn: ``(bins,)`` shares of the model's draws, adding up to 1.
         noise: Standard deviation of each of the noisy shares.
+        draws: Number of the model's draws.
     """
     used = drawn > 0
     own, apart = drawn[used], (counted - drawn)[used]
     places = logit(np.clip(np.cumsum(own) - own / 2, 1e-4, 1 - 1e-4))
     far = np.abs(np.subtract.outer(places, places))
+    noisy = np.diag(noise**2 + own * (1 - own) / draws)
     evidence, means = [], []
     for reach in _REACHES:
         like = np.outer(own, own) * np.exp(-far / reach)
         for size in _SIZES:
             prior = size**2 * like
-            whole = np.linalg.cholesky(prior + noise**2 * np.eye(len(own)))
+            whole = np.linalg.cholesky(prior + noisy)
             solved = np.linalg.solve(whole, apart)
             evidence.append(-(solved**2).sum() / 2 - np.log(np.diag(whole)).sum())
             means.append(prior @ np.linalg.solve(whole.T, solved))
