@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, NAMES, SeriesSummaries, bins_of, lean_of, whole_scores
+from doublure.networks.series_summaries import CUTS, NAMES, SLOWEST, SeriesSummaries, bins_of, lean_of, whole_scores
 from doublure.networks.sizes import copula_noise
 
 SCORE_LIMIT = 3.0
@@ -131,9 +131,10 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
-        high, frequent: See :class:`SeriesSummaries`; these and the next two only where there are several candidates.
+        high, frequent: See :class:`SeriesSummaries`; these and the next three only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
+        holds: ``(channels * slowest,)`` likewise of the lowest cosines of scores, which keep their means.
     """
 
     tables: Tensor
@@ -149,6 +150,7 @@ class CopulaGenerator(nn.Module):
     frequent: Tensor
     cuts: Tensor
     leans: Tensor
+    holds: Tensor
 
     def __init__(self, shape: CopulaShape) -> None:
         super().__init__()
@@ -175,6 +177,7 @@ class CopulaGenerator(nn.Module):
             self.register_buffer("frequent", torch.full((channels,), -1))
             self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
             self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
+            self.register_buffer("holds", torch.zeros(channels * min(SLOWEST, shape.length)))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``.
@@ -201,7 +204,8 @@ class CopulaGenerator(nn.Module):
         looks = SeriesSummaries(
             sizes=self.shape.sizes, scores=whole_scores(self.step_tables), high=self.high, frequent=self.frequent
         )
-        leans = lean_of(bins_of(looks(places), self.cuts), self.leans.double()).view(-1, count)
+        leans = lean_of(bins_of(looks(places), self.cuts), self.leans.double()) + looks.waves(places) @ self.holds.double()
+        leans = leans.view(-1, count)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
         best = (leans - torch.log(-torch.log(chance))).argmax(1)

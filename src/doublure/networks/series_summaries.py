@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from doublure.networks.cosines import cosines
+
 NAMES = ("level", "spread", "roughness", "peak", "low", "runs", "longest")
 """What is summed up of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell."""
 
@@ -20,6 +22,8 @@ QUANTILES = tuple(sorted(
     | {1 - 2.0**-power for power in range(5, 9)}
 ))  # fmt: skip
 
+SLOWEST = 8
+"""Most cosines of a channel whose means candidates keep."""
 _FINE = 2**10
 """Denominator of normal scores; squares of sums over a few thousand steps stay below 2^63."""
 _LEAST = 1e-3
@@ -62,13 +66,27 @@ class SeriesSummaries:
             frequent=torch.where(most * length >= 1, frequent, -1),
         )
 
-    def __call__(self, body: Tensor) -> Tensor:
-        """Return ``(B, channels * summaries)`` int64 of places ``(B, channels, length)``."""
+    @property
+    def slowest(self) -> int:
+        """Number of the lowest cosines of each channel, whose means are kept."""
+        return min(SLOWEST, len(self.scores) // len(self.sizes))
+
+    def _scores(self, body: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return cells, whether a step has a value, and its score, or else 0 ``(B, channels, length)``."""
         size = torch.tensor(self.sizes)[:, None]
         known = (body >= 0) & (body < size)
         cell = body.detach().clamp(0, self.scores.shape[1] - 1).floor().long()
         flat = self.scores.T.gather(0, cell.flatten(1)).view(cell.shape)
-        score = torch.where(known, flat, 0)
+        return cell, known, torch.where(known, flat, 0)
+
+    def waves(self, body: Tensor) -> Tensor:
+        """Return the lowest cosines of scores ``(B, channels * slowest)``, float64."""
+        waves = cosines(body.shape[2])[: self.slowest]
+        return (self._scores(body)[2].double() / _FINE @ waves.T).flatten(1)
+
+    def __call__(self, body: Tensor) -> Tensor:
+        """Return ``(B, channels * summaries)`` int64 of places ``(B, channels, length)``."""
+        cell, known, score = self._scores(body)
         count = known.sum(2).clamp(min=1)
         total = score.sum(2)
         both = known[:, :, 1:] & known[:, :, :-1]
@@ -77,7 +95,7 @@ class SeriesSummaries:
         place = torch.arange(body.shape[2]).expand_as(above)
         begun = above & ~torch.nn.functional.pad(above, (1, 0))[:, :, :-1]
         longest = (place - torch.where(above, -1, place).cummax(2).values).amax(2)
-        low = torch.where(known, cell, size).amin(2)
+        low = torch.where(known, cell, self.scores.shape[1]).amin(2)
         often = (known & (cell == self.frequent[:, None])).sum(2)
         found = [
             total.div(count, rounding_mode="floor"),

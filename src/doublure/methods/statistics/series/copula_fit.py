@@ -437,7 +437,8 @@ class _Fit:
         looks = SeriesSummaries.of(self._shape.sizes, step_tables, single)
         number = channels * len(NAMES)
         count = min(_LOOKED_AT, max(200, _VALUES_LOOKED_AT // (self._shape.parts * self._shape.candidates)))
-        drawn = looks(self._drawn(whole, count, each=self._shape.candidates)[0])
+        body, _ = self._drawn(whole, count, each=self._shape.candidates)
+        drawn = looks(body)
         cuts = torch.quantile(drawn.double(), torch.tensor(QUANTILES).double(), dim=0).ceil().long().T.contiguous()
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -458,7 +459,9 @@ class _Fit:
         made.high.copy_(looks.high)
         made.frequent.copy_(looks.frequent)
         made.cuts.copy_(cuts)
-        made.leans.copy_(leans_for(bins, wanted, candidates=self._shape.candidates))
+        leans, holds = leans_for(bins, looks.waves(body), wanted, candidates=self._shape.candidates)
+        made.leans.copy_(leans)
+        made.holds.copy_(holds)
 
     def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""

@@ -24,7 +24,7 @@ _SIZES = np.append(0.0, 2.0 ** np.arange(-6, 7))
 _REACHES = (0.5, 2.0, 8.0)
 """Candidates of how far along the logits of quantiles deviations are alike."""
 _SWEEPS = 40
-_LEAST, _MOST = 1e-4, 6.0
+_LEAST, _MOST, _DAMPED = 1e-4, 6.0, 0.1
 
 
 def posterior_shares(counted: Floats, drawn: Floats, *, noise: float, draws: int) -> Floats:
@@ -57,16 +57,24 @@ def posterior_shares(counted: Floats, drawn: Floats, *, noise: float, draws: int
     return shares
 
 
-def leans_for(bins: Tensor, wanted: Tensor, *, candidates: int) -> Tensor:
-    """Return the leans ``(summaries, bins)`` with which kept candidates have the wanted shares (raking).
+def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -> tuple[Tensor, Tensor]:
+    """Return the leans with which kept candidates have the wanted shares, and the waves' means (raking).
 
     Args:
         bins: ``(series * candidates, summaries)``, the candidates of a series in a row.
+        waves: ``(series * candidates, W)`` numbers whose means are kept.
         wanted: ``(summaries, bins)`` shares.
         candidates: Their number a series.
+
+    Returns:
+        ``(summaries, bins)`` of bins, and ``(W,)`` of waves.
     """
     summaries, size = wanted.shape
-    leans = torch.zeros(summaries, size, dtype=torch.float64)
+    leans, holds = torch.zeros(summaries, size, dtype=torch.float64), torch.zeros(waves.shape[1], dtype=torch.float64)
+    mean = waves.mean(0)
+    within = (waves.view(-1, candidates, waves.shape[1]) - waves.view(-1, candidates, waves.shape[1]).mean(1, True))
+    curvature = within.flatten(0, 1).T @ within.flatten(0, 1) / len(waves)
+    curvature += _DAMPED * curvature.diagonal().mean() * torch.eye(len(mean), dtype=torch.float64)
     total = lean_of(bins, leans)
     for _ in range(_SWEEPS):
         for one in range(summaries):
@@ -76,4 +84,8 @@ def leans_for(bins: Tensor, wanted: Tensor, *, candidates: int) -> Tensor:
             more = (leans[one] + more).clamp(-_MOST, _MOST) - leans[one]
             leans[one] += more
             total += more[bins[:, one]]
-    return leans
+        chances = torch.softmax(total.view(-1, candidates), dim=1).flatten()
+        more = torch.linalg.solve(curvature, mean - chances @ waves / chances.sum())
+        holds += more
+        total += waves @ more
+    return leans, holds
