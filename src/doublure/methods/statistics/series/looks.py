@@ -72,9 +72,11 @@ def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -
     summaries, size = wanted.shape
     leans, holds = torch.zeros(summaries, size, dtype=torch.float64), torch.zeros(waves.shape[1], dtype=torch.float64)
     mean = waves.mean(0)
-    within = (waves.view(-1, candidates, waves.shape[1]) - waves.view(-1, candidates, waves.shape[1]).mean(1, True))
-    curvature = within.flatten(0, 1).T @ within.flatten(0, 1) / len(waves)
-    curvature += _DAMPED * curvature.diagonal().mean() * torch.eye(len(mean), dtype=torch.float64)
+    own = waves.view(-1, candidates, waves.shape[1])
+    within = (own - own.mean(1, keepdim=True)).flatten(0, 1)
+    curvature = within.T @ within / len(waves)
+    damped = _DAMPED * float(curvature.diagonal().mean()) + _LEAST
+    curvature += damped * torch.eye(len(mean), dtype=torch.float64)
     total = lean_of(bins, leans)
     for _ in range(_SWEEPS):
         for one in range(summaries):
