@@ -1,4 +1,4 @@
-"""What series look like as a whole: summaries, their shares from noisy counts, and candidates that are chosen by them."""
+"""What series look like as a whole: summaries, their noisy shares, and candidates that are chosen by them."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def made(tmp_path_factory):
     return found
 
 
-def even_summaries(single: bool = True) -> SeriesSummaries:
+def even_summaries(single: bool = True, *, missing: bool = False) -> SeriesSummaries:
     """Return the summaries of one channel of ten equally frequent cells, at six steps."""
     tables = torch.linspace(0, 1, 11, dtype=torch.float64).repeat(6, 1)
-    return SeriesSummaries.of((10,), tables, torch.full((1, 10), single))
+    return SeriesSummaries.of((10,), tables, torch.full((1, 10), single), missing=(missing,))
 
 
 def of(found: torch.Tensor, name: str) -> list[int]:
@@ -83,16 +83,19 @@ def test_summaries_are_what_they_say():
 
 def test_of_a_frequent_value_its_steps_are_counted():
     tables = torch.cat([torch.zeros(6, 1), torch.linspace(0.7, 1, 10).repeat(6, 1)], dim=1)
-    looks = SeriesSummaries.of((10,), tables, torch.ones(1, 10, dtype=torch.bool))
+    looks = SeriesSummaries.of((10,), tables, torch.ones(1, 10, dtype=torch.bool), missing=(False,))
     assert looks.frequent.tolist() == [0]
     assert of(looks(torch.tensor([[[0.5, 0.5, 3.5, 0.5, 9.5, 1.5]]])), "low") == [3]
 
 
 def test_missing_steps_count_as_nothing():
-    found = even_summaries(single=False)(torch.tensor([[[10.5, 9.5, 10.5, 9.5, 10.5, 2.5]], [[10.5] * 6]]))
-    assert of(found, "runs") == [2, 0]
-    assert of(found, "peak") == [9, -1]
-    assert of(found, "low") == [2, 10]
+    looks = even_summaries(single=False, missing=True)
+    found = looks(torch.tensor([[[10.5, 9.5, 10.5, 9.5, 10.5, 2.5]], [[10.5] * 6], [[2.5] * 3 + [11.5] * 3]]))
+    assert found[:, -1].tolist() == [3, 6, 0]  # what is after the end is not missing
+    assert looks.cuts(found)[-1, -1] == 6
+    assert of(found, "runs") == [2, 0, 0]
+    assert of(found, "peak") == [9, -1, 2]
+    assert of(found, "low") == [2, 10, 2]
 
 
 def test_a_series_summaries_are_its_own_whatever_is_beside_it():
@@ -179,6 +182,28 @@ def test_events_are_as_frequent_long_and_high_as_they_were(made):
         runs[candidates] = float(np.mean([apart(one, other) for one, other in zip(summaries, truth, strict=True)]))
         assert series.mean() == pytest.approx(real.mean(), rel=0.15)
     assert runs[8] < 0.6 * runs[1]
+
+
+def test_who_was_never_measured_is_as_many_as_there_were(tmp_path):
+    """A third of patients has no arterial line; in others a value is missing now and then."""
+    text = TEXT.replace(f"{{length: {LENGTH}}}", f"{{length: {LENGTH}, gaps: missing}}")
+    text += "  line: {type: integer, bounds: [0, 100], missing: true}\n"
+    draw = np.random.default_rng(5)
+    pulse = np.clip(np.round(50 + 10 * draw.normal(size=(UNITS, 1)) + 5 * draw.normal(size=(UNITS, LENGTH))), 0, 100)
+    line = pulse.copy()
+    line[draw.random((UNITS, LENGTH)) < 0.2] = np.nan
+    line[draw.random(UNITS) < 0.3] = np.nan
+    gone, now_and_then = {}, {}
+    for candidates in (1, 8):
+        (tmp_path / str(candidates)).mkdir()
+        plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=10.0, delta=1e-5, candidates=candidates)
+        syn = fit_series(tmp_path / str(candidates), {"litres": pulse, "line": line}, plan, text)
+        found = np.isnan(syn.sample(UNITS, seed=3).channel("line"))
+        gone[candidates] = found.all(axis=1).mean()
+        now_and_then[candidates] = found[~found.all(axis=1)].mean()
+    assert gone[8] == pytest.approx(np.isnan(line).all(axis=1).mean(), abs=0.04)
+    assert now_and_then[8] == pytest.approx(0.2, abs=0.04)
+    assert gone[1] < 0.05
 
 
 def test_a_saved_synthesizer_chooses_as_it_did(made, tmp_path):

@@ -85,14 +85,17 @@ class CopulaShape:
     @property
     def noise_width(self) -> int:
         """Numbers of noise for a series."""
-        return copula_noise(
-            len(self.sizes), self.length, missing=sum(self.missing), candidates=self.candidates
-        )
+        return copula_noise(len(self.sizes), self.length, missing=sum(self.missing), candidates=self.candidates)
 
     @property
     def noise_of_one(self) -> int:
         """Numbers of noise for a candidate."""
-        return copula_noise(len(self.sizes), self.length, missing=sum(self.missing))
+        return self.noise_width if self.candidates == 1 else self.noise_width // self.candidates - 1
+
+    @property
+    def summaries(self) -> int:
+        """Numbers that say what a series looks like as a whole."""
+        return len(self.sizes) * len(NAMES) + sum(self.missing)
 
     def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
         """Return each record's group by attributes ``(rows,)`` int64."""
@@ -131,10 +134,11 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
-        high, frequent: See :class:`SeriesSummaries`; these and the next three only where there are several candidates.
+        high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
         holds: ``(channels * slowest,)`` likewise of the lowest cosines of scores, which keep their means.
+        never: ``(missing channels,)`` chance that a series has no value of a channel at all.
     """
 
     tables: Tensor
@@ -151,6 +155,7 @@ class CopulaGenerator(nn.Module):
     cuts: Tensor
     leans: Tensor
     holds: Tensor
+    never: Tensor
 
     def __init__(self, shape: CopulaShape) -> None:
         super().__init__()
@@ -172,11 +177,12 @@ class CopulaGenerator(nn.Module):
         self.register_buffer("calm", torch.zeros(1))
         self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
         if shape.candidates > 1:
-            channels, looks = len(shape.sizes), len(shape.sizes) * len(NAMES)
+            channels, looks = len(shape.sizes), shape.summaries
             self.register_buffer("high", torch.zeros(channels, dtype=torch.long))
             self.register_buffer("frequent", torch.full((channels,), -1))
             self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
             self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
+            self.register_buffer("never", torch.zeros(sum(shape.missing)))
             self.register_buffer("holds", torch.zeros(channels * min(SLOWEST, shape.length)))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -202,9 +208,15 @@ class CopulaGenerator(nn.Module):
         beside = None if condition is None else condition.repeat_interleave(count, 0)
         places = self.drawn(drawn.reshape(len(noise) * count, -1), beside)
         looks = SeriesSummaries(
-            sizes=self.shape.sizes, scores=whole_scores(self.step_tables), high=self.high, frequent=self.frequent
+            sizes=self.shape.sizes,
+            scores=whole_scores(self.step_tables),
+            high=self.high,
+            frequent=self.frequent,
+            missing=self.shape.missing,
         )
-        leans = lean_of(bins_of(looks(places), self.cuts), self.leans.double()) + looks.waves(places) @ self.holds.double()
+        leans = (
+            lean_of(bins_of(looks(places), self.cuts), self.leans.double()) + looks.waves(places) @ self.holds.double()
+        )
         leans = leans.view(-1, count)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
@@ -214,8 +226,11 @@ class CopulaGenerator(nn.Module):
     def drawn(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``, the first candidate of each, from its own noise."""
         shape, rows = self.shape, len(noise)
-        own, slow, level, gaps = torch.split(
-            noise, [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
+        gappy = sum(shape.missing)
+        own, slow, level, gaps, measured = torch.split(
+            noise,
+            [shape.parts, shape.length, 1, shape.length * gappy, gappy if shape.candidates > 1 else 0],
+            dim=1,
         )
         attribute = shape.attribute_group(condition, rows)
         place = torch.special.ndtr(level.double()).float()
@@ -232,7 +247,13 @@ class CopulaGenerator(nn.Module):
             places[there] = self._placed(self.tables[number if shape.own_tables else 0], shares[there])
         if shape.exact:
             places = self._placed(self.step_tables, shares_at(self.mixed, places).clamp(0, _BELOW))
-        return self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps).to(noise.dtype)
+        places = self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps)
+        if measured.numel():
+            channels = [channel for channel, may_be in enumerate(shape.missing) if may_be]
+            for place, channel in enumerate(channels):
+                never = torch.special.ndtr(measured[:, place].double()) < self.never[place].double()
+                places[never, channel] = shape.sizes[channel] + 0.5
+        return places.to(noise.dtype)
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""

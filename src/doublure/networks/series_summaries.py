@@ -13,7 +13,10 @@ from torch import Tensor
 from doublure.networks.cosines import cosines
 
 NAMES = ("level", "spread", "roughness", "peak", "low", "runs", "longest")
-"""What is summed up of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell."""
+"""What is summed up of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell.
+
+Of a channel that may have missing steps their number follows.
+"""
 
 CUTS = 23
 """Cuts of each summary: sixteenths of what a model draws, and halves of the last ones."""
@@ -40,21 +43,26 @@ class SeriesSummaries:
         scores: ``(parts, cells)`` int64 normal scores of cells' middles, in steps of 1/1024.
         high: ``(channels,)`` the last cell that is not high.
         frequent: ``(channels,)`` the cell of a frequent single value; -1 where there is none.
+        missing: Whether each channel may have missing steps.
     """
 
     sizes: tuple[int, ...]
     scores: Tensor
     high: Tensor
     frequent: Tensor
+    missing: tuple[bool, ...]
 
     @classmethod
-    def of(cls, sizes: tuple[int, ...], tables: Tensor, single: Tensor) -> SeriesSummaries:
+    def of(
+        cls, sizes: tuple[int, ...], tables: Tensor, single: Tensor, *, missing: tuple[bool, ...]
+    ) -> SeriesSummaries:
         """Return the map that released tables give.
 
         Args:
             sizes: Number of cells of each channel.
             tables: ``(parts, cells + 1)`` cumulative shares of each step's cells.
             single: ``(channels, cells)`` whether a cell holds one value alone.
+            missing: Whether each channel may have missing steps.
         """
         shares = tables.double().view(len(sizes), -1, tables.shape[1]).mean(1)
         most, frequent = torch.where(single, shares[:, 1:] - shares[:, :-1], 0.0).max(1)
@@ -64,6 +72,7 @@ class SeriesSummaries:
             scores=whole_scores(tables),
             high=(shares[:, 1:] < _HIGH).sum(1),
             frequent=torch.where(most * length >= 1, frequent, -1),
+            missing=missing,
         )
 
     @property
@@ -85,7 +94,7 @@ class SeriesSummaries:
         return (self._scores(body)[2].double() / _FINE @ waves.T).flatten(1)
 
     def __call__(self, body: Tensor) -> Tensor:
-        """Return ``(B, channels * summaries)`` int64 of places ``(B, channels, length)``."""
+        """Return ``(B, summaries)`` int64 of places ``(B, channels, length)``: of channels, then missing steps."""
         cell, known, score = self._scores(body)
         count = known.sum(2).clamp(min=1)
         total = score.sum(2)
@@ -106,13 +115,26 @@ class SeriesSummaries:
             begun.sum(2),
             longest,
         ]
-        return torch.stack(found, dim=2).flatten(1)
+        gone = ((body >= torch.tensor(self.sizes)[:, None]) & (body < torch.tensor(self.sizes)[:, None] + 1)).sum(2)
+        return torch.cat([torch.stack(found, dim=2).flatten(1), gone[:, list(self.missing)]], dim=1)
+
+    def cuts(self, found: Tensor) -> Tensor:
+        """Return cuts ``(summaries, CUTS)`` of the bins, at quantiles of what a model draws ``(n, summaries)``.
+
+        Who has no value at all in a channel is in a bin of its own.
+        """
+        levels = torch.tensor(QUANTILES, dtype=torch.float64)
+        cuts = torch.quantile(found.double(), levels, dim=0).ceil().long().T.contiguous()
+        if any(self.missing):
+            cuts[-sum(self.missing) :, -1] = len(self.scores) // len(self.sizes)
+        return cuts
 
 
 def whole_scores(tables: Tensor) -> Tensor:
     """Return the normal scores of cells' middles ``(parts, cells)`` int64, of tables ``(parts, cells + 1)``."""
     middles = (tables[:, 1:].double() + tables[:, :-1].double()) / 2
-    return (torch.special.ndtri(middles.clamp(_LEAST, 1 - _LEAST)) * _FINE).round().long()
+    found: Tensor = (torch.special.ndtri(middles.clamp(_LEAST, 1 - _LEAST)) * _FINE).round().long()
+    return found
 
 
 def bins_of(found: Tensor, cuts: Tensor) -> Tensor:

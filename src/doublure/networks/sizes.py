@@ -232,7 +232,8 @@ def copula_noise(channels: int, length: int, *, missing: int, candidates: int = 
     """Return the noise of a copula for a series.
 
     A candidate takes one number a step and channel, one a step for calm and busy stretches, one for the level, and one
-    a step of each channel that may have missing steps. If there are several, choosing takes one number each.
+    a step of each channel that may have missing steps. If there are several, choosing takes one number each, and so
+    does whether such a channel is measured at all.
     """
     each = channels * length + length + 1 + missing * length
-    return each if candidates == 1 else candidates * (each + 1)
+    return each if candidates == 1 else candidates * (each + missing + 1)

@@ -35,7 +35,8 @@ FEATURE_SEED = 0
 """Public seed of the features of images."""
 TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE, LOOK_SHARE = 0.4, 0.27, 0.05, 0.01, 0.1
 """Shares of a copula's budget for trees of each step's values, trees within groups, pairs of present and missing steps,
-the contrast of calm and busy stretches, and what series look like as a whole; the rest is for products. Their choice: docs/methods.md."""
+the contrast of calm and busy stretches, and what series look like as a whole; the rest is for products. Their choice:
+docs/methods.md."""
 CONSTANT_SHARE = 0.15
 """Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1

@@ -53,7 +53,7 @@ from doublure.networks.copula import (
     fast_projection,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, bins_of
+from doublure.networks.series_summaries import CUTS, SeriesSummaries, bins_of
 from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
@@ -72,7 +72,7 @@ _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
 _LOOKED_AT = 2000
 """Series of which candidates are drawn to learn which to keep; at most so many that they have the next many values."""
 _VALUES_LOOKED_AT = 2_000_000
-_LEAST = 1e-9
+_LEAST, _MOST_NEVER = 1e-9, 0.99
 _EVENED = 2.0
 """Cells over which their numbers of values are evened, to tell what a grid does from what a curve does."""
 
@@ -262,12 +262,26 @@ class _Fit:
         reach = np.full(length - 1, series)
         if self._places.ends:
             reach = np.maximum(count_reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
+        self._counted_gaps = [(counted[place], reach, noise) for place in range(len(gappy))]
         for place, channel in enumerate(gappy):
-            chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
-            self._made.gaps[place] = torch.from_numpy(chances).float()
+            missing = self._place_gaps(place)
             alive = np.minimum(np.append(series, reach) / series, 1)
             present[channel] = np.maximum((1 - missing) * alive, _LEAST)
         return series
+
+    def _place_gaps(self, place: int, never: float = 0.0) -> Floats:
+        """Store a channel's chain of gaps, and return the share ``(steps,)`` of missing ones.
+
+        Args:
+            place: The channel's, among those that may have gaps.
+            never: Share of the series that have no value of it at all; the chain is that of the others.
+        """
+        counted, reach, noise = self._counted_gaps[place]
+        others = counted.copy()
+        others[:, 1, 1] -= never * reach
+        chances, missing = gap_chances(others, series=(1 - never) * reach, deviation=noise)
+        self._made.gaps[place] = torch.from_numpy(chances).float()
+        return missing
 
     def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
         """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups.
@@ -434,12 +448,12 @@ class _Fit:
         single = torch.zeros(channels, max(self._shape.sizes), dtype=torch.bool)
         for channel, own in enumerate(self._places.cells):
             single[channel, : len(own)] = torch.from_numpy(own.single)
-        looks = SeriesSummaries.of(self._shape.sizes, step_tables, single)
-        number = channels * len(NAMES)
+        looks = SeriesSummaries.of(self._shape.sizes, step_tables, single, missing=self._shape.missing)
+        number = self._shape.summaries
         count = min(_LOOKED_AT, max(200, _VALUES_LOOKED_AT // (self._shape.parts * self._shape.candidates)))
         body, _ = self._drawn(whole, count, each=self._shape.candidates)
         drawn = looks(body)
-        cuts = torch.quantile(drawn.double(), torch.tensor(QUANTILES).double(), dim=0).ceil().long().T.contiguous()
+        cuts = looks.cuts(drawn)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
             there = torch.nn.functional.one_hot(bins_of(looks(body), cuts), CUTS + 1)
@@ -450,6 +464,18 @@ class _Fit:
         counted = self._released(copula_plan.LOOKS, query).astype(np.float64).reshape(number, CUTS + 1)
         counted *= math.sqrt(number) / self._series
         noise *= math.sqrt(number) / self._series
+        gappy = sum(self._shape.missing)
+        if gappy:
+            # The last bin of missing steps is that of series without a value: a person's part, which no chain has.
+            shares = counted[-gappy:, -1]
+            never = np.clip(
+                shares * np.maximum(0, 1 - (noise / np.maximum(np.abs(shares), _LEAST)) ** 2), 0, _MOST_NEVER
+            )
+            for place, share in enumerate(never):
+                self._place_gaps(place, float(share))
+            made.never.copy_(torch.from_numpy(never))
+            body, _ = self._drawn(whole, count, each=self._shape.candidates)
+            drawn = looks(body)
         bins = bins_of(drawn, cuts)
         model = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0).numpy()
         wanted = torch.from_numpy(np.stack([

@@ -20,7 +20,7 @@ from doublure.networks.series_summaries import lean_of
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SIZES = np.append(0.0, 2.0 ** np.arange(-6, 7))
-"""Candidates of how large bins' relative deviations are, up to a bin that is rare in the model and frequent in truth."""
+"""Candidates of how large bins' relative deviations are, up to a bin that only the truth has often."""
 _REACHES = (0.5, 2.0, 8.0)
 """Candidates of how far along the logits of quantiles deviations are alike."""
 _SWEEPS = 40
@@ -70,7 +70,8 @@ def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -
         ``(summaries, bins)`` of bins, and ``(W,)`` of waves.
     """
     summaries, size = wanted.shape
-    leans, holds = torch.zeros(summaries, size, dtype=torch.float64), torch.zeros(waves.shape[1], dtype=torch.float64)
+    leans = torch.zeros(summaries, size, dtype=torch.float64)
+    holds = torch.zeros(waves.shape[1], dtype=torch.float64)
     mean = waves.mean(0)
     own = waves.view(-1, candidates, waves.shape[1])
     within = (own - own.mean(1, keepdim=True)).flatten(0, 1)
