@@ -69,9 +69,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _TRUSTED = 3.0
 """Standard deviations within which a noisy count of series is consistent with the declared number."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
-_LOOKED_AT = 2000
-"""Series of which candidates are drawn to learn which to keep; at most so many that they have the next many values."""
-_VALUES_LOOKED_AT = 2_000_000
 _LEAST, _MOST_NEVER = 1e-9, 0.99
 _EVENED = 2.0
 """Cells over which their numbers of values are evened, to tell what a grid does from what a curve does."""
@@ -450,7 +447,7 @@ class _Fit:
             single[channel, : len(own)] = torch.from_numpy(own.single)
         looks = SeriesSummaries.of(self._shape.sizes, step_tables, single, missing=self._shape.missing)
         number = self._shape.summaries
-        count = min(_LOOKED_AT, max(200, _VALUES_LOOKED_AT // (self._shape.parts * self._shape.candidates)))
+        count = copula_plan.looked_at(self._shape.parts, self._shape.candidates)
         body, _ = self._drawn(whole, count, each=self._shape.candidates)
         drawn = looks(body)
         cuts = looks.cuts(drawn)

@@ -51,6 +51,10 @@ FEW_VALUES = 8
 CANDIDATES = 8
 """Candidates of a series: none is more than eight times as likely to be drawn as the model has it."""
 
+LOOKED_AT, VALUES_LOOKED_AT = 2000, 2_000_000
+"""Series of which candidates are drawn to learn which to keep, or as many as have so many values, but at least 200."""
+_FEWEST_LOOKED_AT = 200
+
 _BYTES = 4
 _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
 """Cost of exact noise on a number, of a value's score, and of eigenvalues (times the side's cube), in operations on
@@ -182,6 +186,11 @@ def noise_of(schema: SeriesSchema, settings: SeriesStatisticsSettings, *, missin
     return copula_noise(len(schema.channels), schema.length, missing=missing, candidates=settings.candidates or 1)
 
 
+def looked_at(parts: int, candidates: int) -> int:
+    """Return the number of series of which candidates are drawn to learn which to keep."""
+    return min(LOOKED_AT, max(_FEWEST_LOOKED_AT, VALUES_LOOKED_AT // (parts * candidates)))
+
+
 def gap_tables(schema: SeriesSchema) -> int:
     """Return the number of tables of neighbouring steps, over all channels that may have gaps."""
     return (schema.length - 1) * sum(schema.may_have_gaps(name) for name in schema.channels)
@@ -217,6 +226,9 @@ def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
     flops = (
         records * (2.0 * groups * width**2 + _FLOPS_A_VALUE * parts) + noise + _FLOPS_A_CUBE * (1 + groups) * width**3
     )
+    if settings.candidates != 1:
+        candidates = settings.candidates or CANDIDATES
+        flops += _FLOPS_A_VALUE * looked_at(parts, candidates) * candidates * parts
     numbers = 3 * records * parts + 6 * groups * width**2 + 8 * groups * parts * settings.bins
     return Work(flops=flops, steps=len(shares(schema, settings)), memory_bytes=_BYTES * numbers)
 
