@@ -13,7 +13,7 @@ import doublure as db
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
-from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, bins_of, lean_of
+from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, summed_leans, to_bins
 
 UNITS, LENGTH = 1500, 30
 TEXT = f"""
@@ -146,17 +146,17 @@ def test_kept_candidates_have_the_wanted_shares_and_keep_slow_waves():
     looks = torch.stack([waves[:, 0].abs() + waves[:, 1] * 0.5, torch.randn(8000, generator=source)], dim=1)
     whole = (looks * 1000).long()
     cuts = torch.quantile(whole.double(), torch.tensor(QUANTILES).double(), dim=0).ceil().long().T.contiguous()
-    bins = bins_of(whole, cuts)
+    bins = to_bins(whole, cuts)
     drawn = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0)
     wanted = drawn * torch.linspace(0.4, 1.6, CUTS + 1)
     wanted = wanted / wanted.sum(1, keepdim=True)
     leans, holds = leans_for(bins, waves, wanted, candidates=8)
-    chances = torch.softmax((lean_of(bins, leans) + waves @ holds).view(-1, 8), dim=1).flatten() / 1000
+    chances = torch.softmax((summed_leans(bins, leans) + waves @ holds).view(-1, 8), dim=1).flatten() / 1000
     reached = (torch.nn.functional.one_hot(bins, CUTS + 1) * chances[:, None, None]).sum(0)
     assert float((reached - wanted).abs().sum(1).max()) < 0.02
     assert float((chances @ waves - waves.mean(0)).abs().max()) < 0.01
     unheld, _ = leans_for(bins, torch.zeros(8000, 1, dtype=torch.float64), wanted, candidates=8)
-    moved = torch.softmax(lean_of(bins, unheld).view(-1, 8), dim=1).flatten() / 1000
+    moved = torch.softmax(summed_leans(bins, unheld).view(-1, 8), dim=1).flatten() / 1000
     assert float((moved @ waves - waves.mean(0)).abs().max()) > 0.05
 
 

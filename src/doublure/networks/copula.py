@@ -19,7 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, NAMES, SLOWEST, SeriesSummaries, bins_of, lean_of, whole_scores
+from doublure.networks.series_summaries import (
+    CUTS,
+    NAMES,
+    SLOWEST,
+    SeriesSummaries,
+    summed_leans,
+    to_bins,
+    whole_scores,
+)
 from doublure.networks.sizes import copula_noise
 
 SCORE_LIMIT = 3.0
@@ -215,7 +223,8 @@ class CopulaGenerator(nn.Module):
             missing=self.shape.missing,
         )
         leans = (
-            lean_of(bins_of(looks(places), self.cuts), self.leans.double()) + looks.waves(places) @ self.holds.double()
+            summed_leans(to_bins(looks(places), self.cuts), self.leans.double())
+            + looks.waves(places) @ self.holds.double()
         )
         leans = leans.view(-1, count)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).

@@ -1,4 +1,4 @@
-"""What a series looks like as a whole, in a few whole numbers: level, spread, peak, runs.
+"""Summaries of a whole series: level, spread, peak, runs.
 
 They are computed from cells alone, in whole numbers, so that each depends on its own series and on nothing else.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 from doublure.networks.cosines import cosines
 
 NAMES = ("level", "spread", "roughness", "peak", "low", "runs", "longest")
-"""What is summed up of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell.
+"""Summaries of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell.
 
 Of a channel that may have missing steps their number follows.
 """
@@ -31,7 +31,7 @@ _FINE = 2**10
 """Denominator of normal scores; squares of sums over a few thousand steps stay below 2^63."""
 _LEAST = 1e-3
 _HIGH = 0.9
-"""Share of a channel's values below what a run stands above."""
+"""Share of a channel's values below a run."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,7 +121,7 @@ class SeriesSummaries:
     def cuts(self, found: Tensor) -> Tensor:
         """Return cuts ``(summaries, CUTS)`` of the bins, at quantiles of what a model draws ``(n, summaries)``.
 
-        Who has no value at all in a channel is in a bin of its own.
+        Series without any value of a channel have a bin of their own.
         """
         levels = torch.tensor(QUANTILES, dtype=torch.float64)
         cuts = torch.quantile(found.double(), levels, dim=0).ceil().long().T.contiguous()
@@ -137,11 +137,11 @@ def whole_scores(tables: Tensor) -> Tensor:
     return found
 
 
-def bins_of(found: Tensor, cuts: Tensor) -> Tensor:
+def to_bins(found: Tensor, cuts: Tensor) -> Tensor:
     """Return the bins ``(B, summaries)`` of summaries, by cuts ``(summaries, CUTS)``."""
     return torch.searchsorted(cuts, found.T.contiguous(), right=True).T
 
 
-def lean_of(bins: Tensor, leans: Tensor) -> Tensor:
+def summed_leans(bins: Tensor, leans: Tensor) -> Tensor:
     """Return the sums ``(B,)`` of the leans ``(summaries, CUTS + 1)`` of bins ``(B, summaries)``."""
     return leans.gather(1, bins.T).sum(0)

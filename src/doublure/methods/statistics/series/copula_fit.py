@@ -53,7 +53,7 @@ from doublure.networks.copula import (
     fast_projection,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, SeriesSummaries, bins_of
+from doublure.networks.series_summaries import CUTS, SeriesSummaries, to_bins
 from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
@@ -453,7 +453,7 @@ class _Fit:
         cuts = looks.cuts(drawn)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-            there = torch.nn.functional.one_hot(bins_of(looks(body), cuts), CUTS + 1)
+            there = torch.nn.functional.one_hot(to_bins(looks(body), cuts), CUTS + 1)
             return there.flatten(1).float() / math.sqrt(number), torch.ones(len(body), 1)
 
         noise = self._noise(copula_plan.LOOKS, Sensitivity.of_length(self._most, 1))
@@ -473,7 +473,7 @@ class _Fit:
             made.never.copy_(torch.from_numpy(never))
             body, _ = self._drawn(whole, count, each=self._shape.candidates)
             drawn = looks(body)
-        bins = bins_of(drawn, cuts)
+        bins = to_bins(drawn, cuts)
         model = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0).numpy()
         wanted = torch.from_numpy(np.stack([
             posterior_shares(own, of_model, noise=noise, draws=len(bins))

@@ -164,7 +164,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
         SettingError: The settings are of a version whose plans did not pay for gaps that are still to be bought.
     """
     missing = sum(schema.may_have_gaps(name) for name in schema.channels)
-    if settings.noise_width != noise_of(schema, settings, missing=missing):
+    if settings.noise_width != noise_numbers(schema, settings, missing=missing):
         message = "does not go with gaps that are still to be bought"
         raise SettingError(message, field="noise_width", remedy="leave it out, and make the plan again")
     found = []
@@ -181,7 +181,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
     return tuple(found)
 
 
-def noise_of(schema: SeriesSchema, settings: SeriesStatisticsSettings, *, missing: int) -> int:
+def noise_numbers(schema: SeriesSchema, settings: SeriesStatisticsSettings, *, missing: int) -> int:
     """Return the numbers of noise of a series of which so many channels may have missing steps."""
     return copula_noise(len(schema.channels), schema.length, missing=missing, candidates=settings.candidates or 1)
 

@@ -1,4 +1,4 @@
-"""How series look as a whole: shares of bins from noisy counts, and the leans that give a model these shares.
+"""Shares of series' summaries from noisy counts, and the leans that give a model these shares.
 
 Bins are cut at quantiles of what the model draws. A count says by how much a bin is more frequent than that. Deviations
 of neighbouring bins are alike, and their size is averaged over by its evidence: where noise hides them, the model stays
@@ -15,7 +15,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from doublure.networks.series_summaries import lean_of
+from doublure.networks.series_summaries import summed_leans
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -
     curvature = within.T @ within / len(waves)
     damped = _DAMPED * float(curvature.diagonal().mean()) + _LEAST
     curvature += damped * torch.eye(len(mean), dtype=torch.float64)
-    total = lean_of(bins, leans)
+    total = summed_leans(bins, leans)
     for _ in range(_SWEEPS):
         for one in range(summaries):
             chances = torch.softmax(total.view(-1, candidates), dim=1).flatten()

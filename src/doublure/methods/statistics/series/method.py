@@ -49,8 +49,8 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         declared = sum(schema.may_be_missing(name) for name in schema.channels)
         if settings.candidates is None and model == "copula":
             settings = settings.model_copy(update={"candidates": copula_plan.CANDIDATES})
-        width = copula_plan.noise_of(schema, settings, missing=missing)
-        former = copula_plan.noise_of(schema, settings, missing=declared)  # earlier versions: declared gaps only
+        width = copula_plan.noise_numbers(schema, settings, missing=missing)
+        former = copula_plan.noise_numbers(schema, settings, missing=declared)  # earlier versions: declared gaps only
         if model == "chains":
             width = former = chain_noise(channels, schema.length)
         if settings.noise_width not in (0, width, former):
