@@ -72,7 +72,9 @@ def _fitted(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: in
 
 def _simplest(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int) -> Any:
     """Return the copula with one group, without any of its options."""
-    plain = {"level_groups": 1, "own_tables": False, "exact_tables": False, "calm": False, "grouped": ()}
+    plain = {
+        "level_groups": 1, "own_tables": False, "exact_tables": False, "calm": False, "grouped": (), "candidates": 1,
+    }  # fmt: skip
     return _fitted(schema, data, epsilon, seed, model="copula", **plain)
 
 

@@ -19,6 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import cosines
+from doublure.networks.series_summaries import (
+    CUTS,
+    NAMES,
+    SLOWEST,
+    SeriesSummaries,
+    summed_leans,
+    to_bins,
+    whole_scores,
+)
 from doublure.networks.sizes import copula_noise
 
 SCORE_LIMIT = 3.0
@@ -29,6 +38,8 @@ CALM_MEMORY = 1 / 6
 _LEAST = 1e-6
 _BELOW = math.nextafter(1.0, 0.0)
 _NODES = 15
+_AT_ONCE = 512
+"""Series whose candidates are held at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +56,7 @@ class CopulaShape:
         own_tables: Whether each group has a table of its own.
         exact: Whether each step's table is reproduced exactly.
         calm: Whether the fast part alternates between calm and busy stretches.
+        candidates: Series drawn for each that is kept, by what series look like as a whole; 1: the first is kept.
     """
 
     sizes: tuple[int, ...]
@@ -56,6 +68,7 @@ class CopulaShape:
     own_tables: bool
     exact: bool
     calm: bool
+    candidates: int = 1
 
     @property
     def parts(self) -> int:
@@ -80,7 +93,17 @@ class CopulaShape:
     @property
     def noise_width(self) -> int:
         """Numbers of noise for a series."""
-        return copula_noise(len(self.sizes), self.length, missing=sum(self.missing))
+        return copula_noise(len(self.sizes), self.length, missing=sum(self.missing), candidates=self.candidates)
+
+    @property
+    def noise_of_one(self) -> int:
+        """Numbers of noise for a candidate."""
+        return self.noise_width if self.candidates == 1 else self.noise_width // self.candidates - 1
+
+    @property
+    def summaries(self) -> int:
+        """Numbers that say what a series looks like as a whole."""
+        return len(self.sizes) * len(NAMES) + sum(self.missing)
 
     def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
         """Return each record's group by attributes ``(rows,)`` int64."""
@@ -119,6 +142,11 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
+        high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
+        cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
+        leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
+        holds: ``(channels * slowest,)`` likewise of the lowest cosines of scores, which keep their means.
+        never: ``(missing channels,)`` chance that a series has no value of a channel at all.
     """
 
     tables: Tensor
@@ -130,6 +158,12 @@ class CopulaGenerator(nn.Module):
     level_ends: Tensor
     calm: Tensor
     gaps: Tensor
+    high: Tensor
+    frequent: Tensor
+    cuts: Tensor
+    leans: Tensor
+    holds: Tensor
+    never: Tensor
 
     def __init__(self, shape: CopulaShape) -> None:
         super().__init__()
@@ -150,6 +184,14 @@ class CopulaGenerator(nn.Module):
         self.register_buffer("level_ends", ends.repeat(shape.attribute_groups, 1))
         self.register_buffer("calm", torch.zeros(1))
         self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
+        if shape.candidates > 1:
+            channels, looks = len(shape.sizes), shape.summaries
+            self.register_buffer("high", torch.zeros(channels, dtype=torch.long))
+            self.register_buffer("frequent", torch.full((channels,), -1))
+            self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
+            self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
+            self.register_buffer("never", torch.zeros(sum(shape.missing)))
+            self.register_buffer("holds", torch.zeros(channels * min(SLOWEST, shape.length)))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``.
@@ -158,9 +200,46 @@ class CopulaGenerator(nn.Module):
             noise: ``(B, noise_width)`` standard normal.
             condition: ``(B, K)`` one-hot blocks, or None.
         """
+        noise = noise[:, : self.shape.noise_width]
+        if self.shape.candidates == 1:
+            return self.drawn(noise, condition)
+        kept = [torch.zeros(0, len(self.shape.sizes), self.shape.length).to(noise)]
+        for first in range(0, len(noise), _AT_ONCE):
+            own = slice(first, first + _AT_ONCE)
+            kept.append(self._chosen(noise[own], None if condition is None else condition[own]))
+        return torch.cat(kept)
+
+    def _chosen(self, noise: Tensor, condition: Tensor | None) -> Tensor:
+        """Return the candidate that is kept of each series."""
+        count = self.shape.candidates
+        drawn, choice = noise[:, :-count], noise[:, -count:]
+        beside = None if condition is None else condition.repeat_interleave(count, 0)
+        places = self.drawn(drawn.reshape(len(noise) * count, -1), beside)
+        looks = SeriesSummaries(
+            sizes=self.shape.sizes,
+            scores=whole_scores(self.step_tables),
+            high=self.high,
+            frequent=self.frequent,
+            missing=self.shape.missing,
+        )
+        leans = (
+            summed_leans(to_bins(looks(places), self.cuts), self.leans.double())
+            + looks.waves(places) @ self.holds.double()
+        )
+        leans = leans.view(-1, count)
+        # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
+        chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
+        best = (leans - torch.log(-torch.log(chance))).argmax(1)
+        return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
+
+    def drawn(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return places ``(B, channels, length)``, the first candidate of each, from its own noise."""
         shape, rows = self.shape, len(noise)
-        own, slow, level, gaps = torch.split(
-            noise[:, : shape.noise_width], [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
+        gappy = sum(shape.missing)
+        own, slow, level, gaps, measured = torch.split(
+            noise,
+            [shape.parts, shape.length, 1, shape.length * gappy, gappy if shape.candidates > 1 else 0],
+            dim=1,
         )
         attribute = shape.attribute_group(condition, rows)
         place = torch.special.ndtr(level.double()).float()
@@ -177,7 +256,13 @@ class CopulaGenerator(nn.Module):
             places[there] = self._placed(self.tables[number if shape.own_tables else 0], shares[there])
         if shape.exact:
             places = self._placed(self.step_tables, shares_at(self.mixed, places).clamp(0, _BELOW))
-        return self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps).to(noise.dtype)
+        places = self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps)
+        if measured.numel():
+            channels = [channel for channel, may_be in enumerate(shape.missing) if may_be]
+            for place, channel in enumerate(channels):
+                never = torch.special.ndtr(measured[:, place].double()) < self.never[place].double()
+                places[never, channel] = shape.sizes[channel] + 0.5
+        return places.to(noise.dtype)
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""

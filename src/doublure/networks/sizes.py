@@ -228,10 +228,12 @@ def detail_noise(shape: Sequence[int]) -> int:
     return 1 + math.prod(shape)
 
 
-def copula_noise(channels: int, length: int, *, missing: int) -> int:
+def copula_noise(channels: int, length: int, *, missing: int, candidates: int = 1) -> int:
     """Return the noise of a copula for a series.
 
-    It is one number a step and channel, one a step for calm and busy stretches, one for the level, and one a step of
-    each channel that may have missing steps.
+    A candidate takes one number a step and channel, one a step for calm and busy stretches, one for the level, and one
+    a step of each channel that may have missing steps. If there are several, choosing takes one number each, and so
+    does whether such a channel is measured at all.
     """
-    return channels * length + length + 1 + missing * length
+    each = channels * length + length + 1 + missing * length
+    return each if candidates == 1 else candidates * (each + missing + 1)

@@ -36,8 +36,8 @@ def evaluation(schema, waves):
 
 def test_good_series_are_near_real_ones(evaluation):
     scores = by_key(evaluation)
-    distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step"]
-    others = ["missing", "discriminative", "predictive", "nearest", "too_near"]
+    distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step", "runs", "longest"]
+    others = ["frequent", "missing", "discriminative", "predictive", "nearest", "too_near"]
     assert list(scores) == ["profile", "profile_by_attribute", *distances, *others]
     assert scores["profile_by_attribute"].value > 0.95
     for key in distances:
@@ -67,6 +67,11 @@ def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):
     assert late["autocorrelation"].value < good["autocorrelation"].value + 0.05
     assert late["peak_step"].value > 5 * good["peak_step"].value
     assert late["apart"].value > 3 * good["apart"].value
+    silent = waves(300, 1)
+    still = Series(values=np.zeros_like(silent.values), channels=silent.channels, attributes=silent.attributes)
+    none = by_key(evaluate_series(schema, still, waves(400, 2), waves(200, 3), **QUICK))
+    assert none["runs"].value > 5 * good["runs"].value
+    assert none["longest"].value > 5 * good["longest"].value
     rough = by_key(evaluate_series(schema, waves(300, 1, smooth=False), waves(400, 2), waves(200, 3), **QUICK))
     assert rough["autocorrelation"].value > 3 * good["autocorrelation"].value
     assert rough["spectrum"].value > 3 * good["spectrum"].value

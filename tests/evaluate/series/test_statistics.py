@@ -13,6 +13,8 @@ from doublure.measures.series.statistics import (
     ks_statistic,
     normalised_wasserstein,
     series_statistics,
+    share_of_frequent,
+    sorted_runs,
     spectrum,
     wasserstein_by_step,
 )
@@ -89,3 +91,26 @@ def test_levels_peaks_and_their_steps(schema, waves):
     assert found.peak_steps["a"].tolist() == [11.0]  # the second never changes
     assert not len(found.peaks["b"])
     assert found.missing == pytest.approx(1 - 14 / 72)
+
+
+def test_runs_are_counted_above_what_a_tenth_of_real_values_exceed(schema, waves):
+    some = waves(2, 1)
+    values = np.zeros((2, 12, 2))
+    values[0, [1, 2], 0] = 9.0
+    real = series_statistics(schema, Series(values=values, channels=some.channels, attributes=some.attributes))
+    bursts = np.zeros((2, 12, 2))
+    bursts[0, [0, 3, 4, 5, 11], 0] = 1.0
+    bursts[1, 4, 0] = np.nan
+    other = series_statistics(schema, Series(values=bursts, channels=some.channels, attributes=some.attributes))
+    assert [found.tolist() for found in sorted_runs(real, real, "a")] == [[0.0, 1.0], [0.0, 2.0]]
+    assert [found.tolist() for found in sorted_runs(real, other, "a")] == [[0.0, 3.0], [0.0, 3.0]]
+    assert share_of_frequent(real, other, "a") == pytest.approx(18 / 23)
+    assert share_of_frequent(real, real, "a") == pytest.approx(22 / 24)
+
+
+def test_where_nothing_is_observed_there_are_no_runs(schema, waves):
+    some = waves(2, 1)
+    gone = Series(values=np.full((2, 12, 2), np.nan), channels=some.channels, attributes=some.attributes)
+    real = series_statistics(schema, gone)
+    assert [len(found) for found in sorted_runs(real, real, "a")] == [0, 0]
+    assert share_of_frequent(real, real, "a") is None

@@ -9,7 +9,14 @@ import numpy as np
 
 from doublure.encode.numeric import Floats
 from doublure.measures.scores import Score
-from doublure.measures.series.statistics import SeriesSetStatistics, correlation, ks_statistic, wasserstein_by_step
+from doublure.measures.series.statistics import (
+    SeriesSetStatistics,
+    correlation,
+    ks_statistic,
+    share_of_frequent,
+    sorted_runs,
+    wasserstein_by_step,
+)
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
@@ -26,6 +33,9 @@ _MEANT = {
     "level": "The same for the mean of each series.",
     "peaks": "The same for the highest value of each series.",
     "peak_step": "The same for the step of the highest value.",
+    "runs": "The same for the number of runs of each series above the value that a tenth of real values exceed.",
+    "longest": "The same for the longest of these runs.",
+    "frequent": "The share of steps at the most frequent real value, such as zero, mean over channels.",
 }
 _NAMES = {
     "profile": "Profile",
@@ -37,6 +47,9 @@ _NAMES = {
     "level": "Level (KS)",
     "peaks": "Peak (KS)",
     "peak_step": "Time of the peak (KS)",
+    "runs": "Runs (KS)",
+    "longest": "Longest run (KS)",
+    "frequent": "Most frequent value",
 }
 
 _Compare = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], float | None]
@@ -63,6 +76,8 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics
         "level": lambda real, other, name: ks_statistic(real.levels[name], other.levels[name]),
         "peaks": lambda real, other, name: ks_statistic(real.peaks[name], other.peaks[name]),
         "peak_step": lambda real, other, name: ks_statistic(real.peak_steps[name], other.peak_steps[name]),
+        "runs": lambda real, other, name: ks_statistic(*(sorted_runs(real, own, name)[0] for own in (real, other))),
+        "longest": lambda real, other, name: ks_statistic(*(sorted_runs(real, own, name)[1] for own in (real, other))),
     }
     if not schema.attributes:
         del comparisons["profile_by_attribute"]
@@ -75,6 +90,11 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics
         high = key.startswith("profile")
         ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
         scores.append(make_score(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
+    frequent = {
+        role: average([share_of_frequent(statistics["real"], statistics[place], name) for name in schema.channels])
+        for role, place in PLACES.items()
+    }
+    scores.append(make_score("frequent", _NAMES["frequent"], "near", (0.0, 1.0), frequent, _MEANT["frequent"]))
     if any(schema.may_be_missing(name) for name in schema.channels):
         missing = {role: statistics[place].missing for role, place in PLACES.items()}
         meaning = "The share of steps without a value."

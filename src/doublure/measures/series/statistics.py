@@ -24,6 +24,7 @@ MOST_STEPS = 200
 _MOST_LAGS = 96
 _BLOCK_NUMBERS = 2_000_000
 _FLAT = 1e-12
+_HIGH = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +163,33 @@ def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
     low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
     step = np.where(known, values, -np.inf).argmax(axis=1) if len(values) else np.zeros(0)
     return level, high, step[high > low].astype(np.float64)
+
+
+def sorted_runs(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> tuple[Floats, Floats]:
+    """Return the number of runs of each series above a value, and the longest of them, each sorted.
+
+    It is the value that a tenth of a channel's real values exceed. A gap ends a run.
+
+    Args:
+        real: The set that says where runs begin.
+        other: The set whose runs are counted.
+        name: The channel.
+    """
+    if not len(real.values[name]):
+        return np.zeros(0), np.zeros(0)
+    above = other.series.channel(name) > np.quantile(real.values[name], _HIGH)
+    steps = np.arange(1, above.shape[1] + 1)
+    begun = above & ~np.concatenate([np.zeros((len(above), 1), dtype=bool), above[:, :-1]], axis=1)
+    longest = (steps - np.maximum.accumulate(np.where(above, 0, steps), axis=1)).max(axis=1)
+    return np.sort(begun.sum(axis=1).astype(np.float64)), np.sort(longest.astype(np.float64))
+
+
+def share_of_frequent(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> float | None:
+    """Return the share of a channel's values that are the most frequent real one; None without values."""
+    if not len(real.values[name]) or not len(other.values[name]):
+        return None
+    values, counts = np.unique(real.values[name], return_counts=True)
+    return float((other.values[name] == values[counts.argmax()]).mean())
 
 
 def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:

@@ -16,6 +16,8 @@ _DISTANCES = {
     "spectrum": "spectrum",
     "level": "level",
     "peaks": "peak",
+    "runs": "runs above the 90 % quantile",
+    "longest": "the longest of them",
 }
 
 

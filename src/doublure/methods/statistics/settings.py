@@ -20,7 +20,8 @@ MOST_GROUPS = 128
 _ROUNDED = "the operating system's own stream, exact rounded normals"
 _OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
-    "radius", "memory", "grouped", "level_groups", "common_share", "own_tables", "exact_tables", "calm", "cut_noise",
+    "radius", "memory", "grouped", "level_groups", "common_share", "own_tables", "exact_tables", "calm", "candidates",
+    "cut_noise",
 }  # fmt: skip
 LEARNED_BY_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
@@ -32,9 +33,10 @@ _ENLARGED_CHANNELS = (64, 32)
 """Channels of a larger first map with one doubling, which draws straighter faces (docs/images.md)."""
 FEATURE_SEED = 0
 """Public seed of the features of images."""
-TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE = 0.4, 0.27, 0.05, 0.01
+TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE, LOOK_SHARE = 0.4, 0.27, 0.05, 0.01, 0.1
 """Shares of a copula's budget for trees of each step's values, trees within groups, pairs of present and missing steps,
-and the contrast of calm and busy stretches; the rest is for products. Their choice: docs/methods.md."""
+the contrast of calm and busy stretches, and what series look like as a whole; the rest is for products. Their choice:
+docs/methods.md."""
 CONSTANT_SHARE = 0.15
 """Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1
@@ -286,6 +288,8 @@ class SeriesStatisticsSettings(StatisticsSettings):
         own_tables: Whether groups have tables of their own; None: if units suffice.
         exact_tables: Whether each step's table is reproduced exactly; None: if its noise is small.
         calm: Whether calm and busy stretches are modelled; None: if their noise is small enough.
+        candidates: Series drawn for each that is kept, so that levels, spreads, peaks and runs are as frequent as noisy
+            histograms say; 1: these are not released. None: 8.
         cut_noise: Noise of the share of series on one side of a cut, at one step; filled in by the plan.
         groups: Chains. Most groups of a step's values, beside zero and missing.
         levels: Most groups of the series' levels.
@@ -301,7 +305,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         "calm_share": CALM_SHARE, "constant_share": CONSTANT_SHARE, "single_share": SINGLE_SHARE,
         "persistence": PERSISTENCE,
     }  # fmt: skip
-    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0}
+    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0, "candidates": 1}
 
     model: Literal["copula", "chains"] | None = None
     bins: int = Field(default=256, ge=2, le=1000)
@@ -314,6 +318,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     own_tables: bool | None = None
     exact_tables: bool | None = None
     calm: bool | None = None
+    candidates: int | None = Field(default=None, ge=1, le=64)
     cut_noise: float | None = Field(default=None, ge=0)
     groups: int = Field(default=18, ge=2, le=100)
     levels: int = Field(default=8, ge=1, le=64)

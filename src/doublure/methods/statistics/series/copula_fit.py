@@ -39,6 +39,7 @@ from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
+from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
     cumulative,
@@ -49,10 +50,10 @@ from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatistic
 from doublure.networks.copula import (
     CopulaGenerator,
     CopulaShape,
-    calm_factors,
     fast_projection,
 )
 from doublure.networks.cosines import cosines
+from doublure.networks.series_summaries import CUTS, SeriesSummaries, to_bins
 from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
@@ -68,7 +69,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _TRUSTED = 3.0
 """Standard deviations within which a noisy count of series is consistent with the declared number."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
-_LEAST = 1e-9
+_LEAST, _MOST_NEVER = 1e-9, 0.99
 _EVENED = 2.0
 """Cells over which their numbers of values are evened, to tell what a grid does from what a curve does."""
 
@@ -103,6 +104,7 @@ def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaSh
         own_tables=bool(settings.own_tables),
         exact=bool(settings.exact_tables),
         calm=bool(settings.calm),
+        candidates=settings.candidates or 1,
     )
 
 
@@ -138,8 +140,6 @@ class _Fit:
         made.tables.copy_(scores.tables)
         found = self._latent(scores)
         self._place_moments(found)
-        if shape.calm:
-            made.calm.fill_(self._strength(scores, found))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
         whole = with_attributes(made, self._places)
@@ -147,6 +147,10 @@ class _Fit:
             whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
         if isinstance(whole, WithJointShares):
             whole.knowing_groups(*(torch.from_numpy(shares) for shares in shares_by_attributes(shape, found)))
+        if shape.calm:
+            made.calm.fill_(self._strength(scores, whole))
+        if shape.candidates > 1:
+            self._look(whole, step_tables)
         return whole
 
     # -- releases --------------------------------------------------------------------------------------------------
@@ -255,12 +259,26 @@ class _Fit:
         reach = np.full(length - 1, series)
         if self._places.ends:
             reach = np.maximum(count_reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
+        self._counted_gaps = [(counted[place], reach, noise) for place in range(len(gappy))]
         for place, channel in enumerate(gappy):
-            chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
-            self._made.gaps[place] = torch.from_numpy(chances).float()
+            missing = self._place_gaps(place)
             alive = np.minimum(np.append(series, reach) / series, 1)
             present[channel] = np.maximum((1 - missing) * alive, _LEAST)
         return series
+
+    def _place_gaps(self, place: int, never: float = 0.0) -> Floats:
+        """Store a channel's chain of gaps, and return the share ``(steps,)`` of missing ones.
+
+        Args:
+            place: The channel's, among those that may have gaps.
+            never: Share of the series that have no value of it at all; the chain is that of the others.
+        """
+        counted, reach, noise = self._counted_gaps[place]
+        others = counted.copy()
+        others[:, 1, 1] -= never * reach
+        chances, missing = gap_chances(others, series=(1 - never) * reach, deviation=noise)
+        self._made.gaps[place] = torch.from_numpy(chances).float()
+        return missing
 
     def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
         """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups.
@@ -385,31 +403,88 @@ class _Fit:
         ends = np.cumsum(by_attribute, axis=1) / by_attribute.sum(1, keepdims=True)
         made.level_ends.copy_(torch.from_numpy(ends))
 
-    def _strength(self, scores: ScoreMap, found: ScoreMoments) -> float:
+    def _drawn(self, whole: nn.Module, count: int, *, each: int = 1) -> tuple[Tensor, Tensor | None]:
+        """Return what the model draws so far, read as real series are, and its attributes; ``each`` for the same ones.
+
+        Read so, a frequent value is always at its cell's middle.
+        """
+        source, shape = torch.Generator().manual_seed(0), self._shape
+        condition = None
+        if isinstance(whole, WithShares):
+            condition = whole.draw_conditions(torch.zeros(count, sum(shape.blocks)), source)
+            condition = condition.repeat_interleave(each, 0)
+        places = self._made.drawn(torch.randn(count * each, shape.noise_of_one, generator=source), condition)
+        rows = places.flatten(1) if condition is None else torch.cat([places.flatten(1), condition], dim=1)
+        again = self._places.expand(torch.from_numpy(self._places.compact(self._places.decode(rows))))
+        return self._places.split(again)
+
+    def _strength(self, scores: ScoreMap, whole: nn.Module) -> float:
         """Release the mean concentration of fast parts in time, and return the strength that reproduces it."""
-        shape, made = self._shape, self._made
-        fast = fast_projection(shape.length)
+        fast = fast_projection(self._shape.length)
+
+        def concentration(body: Tensor, condition: Tensor | None) -> Tensor:
+            return _concentration(scores.scores(body, scores.group(body, condition)) @ fast.T)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-            own = scores.scores(body, scores.group(body, condition)) @ fast.T
-            return _concentration(own)[:, None].float(), torch.ones(len(body), 1)
+            return concentration(body, condition)[:, None].float(), torch.ones(len(body), 1)
 
         noise = self._noise(copula_plan.CALM, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(1, 1), max_records=self._most, noise=noise)
         wanted = float(self._released(copula_plan.CALM, query)[0]) / self._series
-        # There is no formula from concentration to strength: simulate series at several strengths, and interpolate.
-        source = torch.Generator().manual_seed(0)
-        counts = np.maximum(1, np.round(found.shares * _SIMULATED)).astype(int)
-        parts, slow = [], torch.randn(int(counts.sum()), shape.length, generator=source, dtype=torch.float64)
-        for group, count in enumerate(counts):
-            own = torch.randn(int(count), shape.parts, generator=source, dtype=torch.float64)
-            drawn = made.means[group].double() + own @ made.factors[group].double().T
-            parts.append(drawn.view(int(count), len(shape.sizes), shape.length) @ fast.T)
-        quick = torch.cat(parts)
-        reached = [
-            float(_concentration(quick * calm_factors(slow, strength)[:, None]).mean()) for strength in _STRENGTHS
-        ]
+        # There is no formula from concentration to strength: draw series at several strengths, and interpolate. They
+        # are read as real ones are, because a value that is frequent concentrates scores by itself.
+        reached = []
+        for strength in _STRENGTHS:
+            self._made.calm.fill_(float(strength))
+            reached.append(float(concentration(*self._drawn(whole, _SIMULATED)).mean()))
         return float(np.interp(wanted, np.maximum.accumulate(reached), _STRENGTHS))
+
+    def _look(self, whole: nn.Module, step_tables: Tensor) -> None:
+        """Release histograms of what series look like as a whole, and let the model draw series that look like it."""
+        made, channels = self._made, len(self._shape.sizes)
+        single = torch.zeros(channels, max(self._shape.sizes), dtype=torch.bool)
+        for channel, own in enumerate(self._places.cells):
+            single[channel, : len(own)] = torch.from_numpy(own.single)
+        looks = SeriesSummaries.of(self._shape.sizes, step_tables, single, missing=self._shape.missing)
+        number = self._shape.summaries
+        count = copula_plan.looked_at(self._shape.parts, self._shape.candidates)
+        body, _ = self._drawn(whole, count, each=self._shape.candidates)
+        drawn = looks(body)
+        cuts = looks.cuts(drawn)
+
+        def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+            there = torch.nn.functional.one_hot(to_bins(looks(body), cuts), CUTS + 1)
+            return there.flatten(1).float() / math.sqrt(number), torch.ones(len(body), 1)
+
+        noise = self._noise(copula_plan.LOOKS, Sensitivity.of_length(self._most, 1))
+        query = BoundedSums(factors=factors, shape=(number * (CUTS + 1), 1), max_records=self._most, noise=noise)
+        counted = self._released(copula_plan.LOOKS, query).astype(np.float64).reshape(number, CUTS + 1)
+        counted *= math.sqrt(number) / self._series
+        noise *= math.sqrt(number) / self._series
+        gappy = sum(self._shape.missing)
+        if gappy:
+            # The last bin of missing steps is that of series without a value: a person's part, which no chain has.
+            shares = counted[-gappy:, -1]
+            never = np.clip(
+                shares * np.maximum(0, 1 - (noise / np.maximum(np.abs(shares), _LEAST)) ** 2), 0, _MOST_NEVER
+            )
+            for place, share in enumerate(never):
+                self._place_gaps(place, float(share))
+            made.never.copy_(torch.from_numpy(never))
+            body, _ = self._drawn(whole, count, each=self._shape.candidates)
+            drawn = looks(body)
+        bins = to_bins(drawn, cuts)
+        model = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0).numpy()
+        wanted = torch.from_numpy(np.stack([
+            posterior_shares(own, of_model, noise=noise, draws=len(bins))
+            for own, of_model in zip(counted, model, strict=True)
+        ]))  # fmt: skip
+        made.high.copy_(looks.high)
+        made.frequent.copy_(looks.frequent)
+        made.cuts.copy_(cuts)
+        leans, holds = leans_for(bins, looks.waves(body), wanted, candidates=self._shape.candidates)
+        made.leans.copy_(leans)
+        made.holds.copy_(holds)
 
     def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""

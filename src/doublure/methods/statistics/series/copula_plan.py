@@ -18,6 +18,7 @@ from doublure.errors import SettingError
 from doublure.methods.statistics.settings import (
     CALM_SHARE,
     GAP_SHARE,
+    LOOK_SHARE,
     OWN_TABLE_SHARE,
     TABLE_SHARE,
     SeriesStatisticsSettings,
@@ -30,12 +31,13 @@ from doublure.training.settings import Work
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 Ints = npt.NDArray[np.int64]
 
-TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM = (
+TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM, LOOKS = (
     "count each step's values in trees",
     "count steps without a value in pairs",
     "count each group's values in trees",
     "add up products of normal scores",
     "average how calm series are by stretches",
+    "count series by level, spread, peak and runs",
 )
 
 WEIGHT = 1024
@@ -45,6 +47,13 @@ OWN_LEAVES = 64
 
 FEW_VALUES = 8
 """Most values of every channel, missing included, for which chains are the default."""
+
+CANDIDATES = 8
+"""Candidates of a series: none is more than eight times as likely to be drawn as the model has it."""
+
+LOOKED_AT, VALUES_LOOKED_AT = 2000, 2_000_000
+"""Series of which candidates are drawn to learn which to keep, or as many as have so many values, but at least 200."""
+_FEWEST_LOOKED_AT = 200
 
 _BYTES = 4
 _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
@@ -142,6 +151,8 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
     found[PRODUCTS] = 0.0
     if settings.calm:
         found[CALM] = CALM_SHARE
+    if settings.candidates != 1:
+        found[LOOKS] = LOOK_SHARE
     found[PRODUCTS] = 1 - sum(found.values())
     return found
 
@@ -153,7 +164,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
         SettingError: The settings are of a version whose plans did not pay for gaps that are still to be bought.
     """
     missing = sum(schema.may_have_gaps(name) for name in schema.channels)
-    if settings.noise_width != copula_noise(len(schema.channels), schema.length, missing=missing):
+    if settings.noise_width != noise_numbers(schema, settings, missing=missing):
         message = "does not go with gaps that are still to be bought"
         raise SettingError(message, field="noise_width", remedy="leave it out, and make the plan again")
     found = []
@@ -168,6 +179,16 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
         else:
             found.append(Access(purpose=purpose, event=GaussianEvent(noise_multiplier=noise), whole=True))
     return tuple(found)
+
+
+def noise_numbers(schema: SeriesSchema, settings: SeriesStatisticsSettings, *, missing: int) -> int:
+    """Return the numbers of noise of a series of which so many channels may have missing steps."""
+    return copula_noise(len(schema.channels), schema.length, missing=missing, candidates=settings.candidates or 1)
+
+
+def looked_at(parts: int, candidates: int) -> int:
+    """Return the number of series of which candidates are drawn to learn which to keep."""
+    return min(LOOKED_AT, max(_FEWEST_LOOKED_AT, VALUES_LOOKED_AT // (parts * candidates)))
 
 
 def gap_tables(schema: SeriesSchema) -> int:
@@ -205,6 +226,9 @@ def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
     flops = (
         records * (2.0 * groups * width**2 + _FLOPS_A_VALUE * parts) + noise + _FLOPS_A_CUBE * (1 + groups) * width**3
     )
+    if settings.candidates != 1:
+        candidates = settings.candidates or CANDIDATES
+        flops += _FLOPS_A_VALUE * looked_at(parts, candidates) * candidates * parts
     numbers = 3 * records * parts + 6 * groups * width**2 + 8 * groups * parts * settings.bins
     return Work(flops=flops, steps=len(shares(schema, settings)), memory_bytes=_BYTES * numbers)
 

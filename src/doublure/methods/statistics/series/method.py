@@ -17,7 +17,7 @@ from doublure.errors import SettingError
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counted_events
 from doublure.methods.statistics.series import chains, copula_plan
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
-from doublure.networks.sizes import chain_noise, copula_noise
+from doublure.networks.sizes import chain_noise
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.training.job import Job
@@ -47,8 +47,10 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         channels = len(schema.channels)
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         declared = sum(schema.may_be_missing(name) for name in schema.channels)
-        width = copula_noise(channels, schema.length, missing=missing)
-        former = copula_noise(channels, schema.length, missing=declared)  # earlier versions: declared gaps only
+        if settings.candidates is None and model == "copula":
+            settings = settings.model_copy(update={"candidates": copula_plan.CANDIDATES})
+        width = copula_plan.noise_numbers(schema, settings, missing=missing)
+        former = copula_plan.noise_numbers(schema, settings, missing=declared)  # earlier versions: declared gaps only
         if model == "chains":
             width = former = chain_noise(channels, schema.length)
         if settings.noise_width not in (0, width, former):
