@@ -102,9 +102,7 @@ class TreeNode:
     def leaves(self) -> AllowedLeaves:
         """All leaves, where every value is allowed."""
         fit = np.ones(len(self.coarse))
-        return AllowedLeaves(
-            starts=self.starts, widths=self.widths, mass=self.mass + LEAST, fine=self.fine, fit=fit
-        )
+        return AllowedLeaves(starts=self.starts, widths=self.widths, mass=self.mass + LEAST, fine=self.fine, fit=fit)
 
     @cached_property
     def leaf_weights(self) -> Floats:
