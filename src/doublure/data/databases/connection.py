@@ -20,7 +20,7 @@ R = TypeVar("R")
 _WORK_MEMORY = "256MB"
 """Memory for the cells of one statement in PostgreSQL: some 2^18 at a few hundred bytes, and as much again."""
 _HASH_MEMORIES = 1000
-"""How much more than that it may plan to hash: as much as it lets one say, for no statement has more cells."""
+"""A factor on that memory for plans that hash, the largest allowed: no statement has more cells than that holds."""
 
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(
