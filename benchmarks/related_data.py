@@ -4,7 +4,8 @@
 makes it, at scale factor .1 or 1 (15,000 and 150,000 customers, ten times as many orders; a third of them have none).
 ``days``: DAIAD's smart water meters, 92 households. ``league``: People.csv and Salaries.csv of Chadwick Baseball
 Bureau's databank (CC BY-SA 3.0, commit ef68908c), 20,262 players and 26,428 salaries; put both into ``out/league``.
-Bounds and values are those of what was published with each.
+Bounds and values are those of what was published with each. ``flights``: made up here in the shape of what an
+airport's planes fly in a year, 3,322 of them with up to 600 rows each: long units, of which few are alike.
 """
 
 from __future__ import annotations
@@ -246,6 +247,65 @@ def _days() -> dict[str, pd.DataFrame]:
     return {"households": starts.rename("starts").reset_index(), "days": days}
 
 
+FLIGHTS = f"""
+doublure: 1
+kind: relational
+unit: {{name: plane}}
+units: 3322
+tables:
+  planes:
+    key: tail
+    columns:
+      tail: {{type: id}}
+      year: {{type: integer, bounds: [1980, 2015], missing: false}}
+      seats: {{type: integer, bounds: [0, 500], missing: false}}
+      engine: {{type: category, values: [jet, fan, prop], missing: false}}
+  flights:
+    parent: planes
+    foreign_key: tail
+    max_children: 600
+    order: day
+    columns:
+      tail: {{type: id}}
+      day: {{type: date, bounds: [2013-01-01, 2013-12-31], missing: false}}
+      carrier: {{type: category, values: [{", ".join(f"c{number}" for number in range(16))}], missing: false}}
+      origin: {{type: category, values: [o0, o1, o2], missing: false}}
+      dest: {{type: category, values: [{", ".join(f"d{number}" for number in range(105))}], missing: false}}
+      dep: {{type: integer, bounds: [-100, 700], missing: false}}
+      arr: {{type: integer, bounds: [-100, 700], missing: false}}
+      air: {{type: integer, bounds: [0, 800], missing: false}}
+      distance: {{type: integer, bounds: [0, 3000], missing: false}}
+"""
+
+
+def _flights() -> dict[str, pd.DataFrame]:
+    """Return planes, and what each flies in a year."""
+    rng, planes = np.random.default_rng(7), 3322
+    many = np.minimum(np.round(rng.lognormal(3.9, 1.1, planes)).astype(int), 600)
+    tail = np.repeat(np.arange(planes), many)
+    carrier, origin = rng.integers(0, 16, planes)[tail], rng.integers(0, 3, planes)[tail]
+    dest = (carrier * 7 + rng.geometric(0.15, len(tail))) % 105
+    distance = dest * 37 % 2400 + 100
+    day = np.concatenate([np.sort(rng.integers(0, 365, each)) for each in many])
+    late = np.round(rng.normal(5, 30, len(tail))).clip(-60, 600).astype(int)
+    return {
+        "planes": pd.DataFrame({
+            "tail": np.arange(planes), "year": rng.integers(1990, 2013, planes),
+            "seats": rng.choice([20, 55, 150, 200, 300], planes),
+            "engine": rng.choice(["jet", "fan", "prop"], planes, p=[0.3, 0.65, 0.05]),
+        }),
+        "flights": pd.DataFrame({
+            "tail": tail, "day": pd.Timestamp("2013-01-01") + pd.to_timedelta(day, unit="D"),
+            "carrier": [f"c{each}" for each in carrier],
+            "origin": [f"o{each}" for each in (origin + rng.integers(0, 2, len(tail))) % 3],
+            "dest": [f"d{each}" for each in dest], "dep": late,
+            "arr": (late + np.round(rng.normal(0, 10, len(tail)))).clip(-90, 700).astype(int),
+            "air": (distance / 7 + np.round(rng.normal(0, 8, len(tail)))).clip(10, 700).astype(int),
+            "distance": distance,
+        }),
+    }  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class Related:
     """One set of two tables.
@@ -270,6 +330,7 @@ RELATED = {
     "stays": Related(text=STAYS, tables=_stays),
     "orders": Related(text=ORDERS, tables=_orders(0.1)),
     "orders, scale factor 1": Related(text=ORDERS.replace("units: 12000", "units: 150000"), tables=_orders(1)),
+    "flights": Related(text=FLIGHTS, tables=_flights, made=3322),
     "league": Related(text=LEAGUE, tables=_league),
     "days": Related(text=DAYS, tables=_days, made=1000),
 }

@@ -20,6 +20,7 @@ from doublure.data.relational import open_related
 from doublure.data.relational.row_links import choose_rows
 from doublure.errors import SchemaError
 from doublure.evaluate.real_data import keep_unlisted
+from doublure.measures.relational import evaluate_related
 from doublure.methods.statistics.tables import work
 from doublure.releasing.checking import check_contents
 from doublure.releasing.reading import ContentMismatch
@@ -179,6 +180,27 @@ def test_rows_that_name_none_come_first_where_there_is_no_circle():
         assert found[3] in (0, 1, 2)
         assert found[2] == -1
     assert choose("{}", [1, 2], [2, 2], acyclic=True) == [-1, 0]
+
+
+def test_an_evaluation_judges_who_is_named(syn):
+    """Whether a row names one, and what is looked up of it: in its table, beside its parent, and from row to row."""
+    schema = RelationalSchema.of(db.Schema.parse(TEXT).resolve({}))
+    other = {name: frame.copy() for name, frame in made_up().items()}
+    posts = other["posts"]
+    topic = posts.set_index("post").topic
+    away = posts.answers.map(topic).to_numpy() == posts.topic.to_numpy()
+    posts.loc[away, "answers"] = None  # no answer stays on its topic
+    as_it_is, changed = (evaluate_related(schema, each, made_up(), made_up(), seed=1) for each in (made_up(), other))
+
+    def topics(found):
+        pairs = found.tables["posts"].marginals.relations.pairs
+        return next(each for each in pairs if {*each.names} == {"topic", "topic of answers"})
+
+    assert topics(as_it_is).real == topics(as_it_is).synthetic > 0.9
+    assert topics(changed).lost
+    of_parent = {pair.names for pair in changed.relations[0].parent_child}
+    assert {("level", "answers"), ("level", "likes"), ("boss", "topic")} <= of_parent
+    assert not topics(evaluate_related(schema, syn.sample(UNITS, seed=1), made_up(), made_up(), seed=1)).lost
 
 
 def test_what_is_looked_up_is_no_column_of_reports():

@@ -28,6 +28,7 @@ from doublure.run.database_records import DatabaseRecords
 from doublure.schema.columns import sql_words as sql
 from doublure.schema.missing_states import hole_states
 from doublure.schema.rules import rule_sql
+from doublure.schema.rules.sum import ColumnSum
 
 COLUMNS = {
     "number": "INTEGER", "job": "VARCHAR", "ward": "VARCHAR", "kind": "VARCHAR", "age": "INTEGER", "fee": "INTEGER",
@@ -148,6 +149,9 @@ IMPLIED = [
 ]
 ANYBODY = "exp.Window(this=exp.Max(this=sql.case((off, sql.whole(1)))))"
 LISTED = "{combinations: {columns: [job, fee], rows: [[cook, 5], [cook, 0], [nurse, 10], ['', 0], [none, '']]}}"
+ADDED = "{sum: {total: total, of: [rest, paid]}}"
+NARROW = "{sum: {total: paid, of: [rest, total]}}"
+"""Parts reach 29 and their total 9: most records are off, and the last part gives way first."""
 
 
 def changed(*rules: str) -> db.Schema:
@@ -188,7 +192,9 @@ def compare_changed(url, tmp_path, schema) -> int:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "rules", [*([rule] for rule in IMPLIED), [LISTED], [*IMPLIED[:4], LISTED]], ids=lambda rules: str(len(str(rules)))
+    "rules",
+    [*([rule] for rule in IMPLIED), [LISTED], [*IMPLIED[:4], LISTED], [ADDED], [IMPLIED[3], ADDED], [NARROW]],
+    ids=lambda rules: str(len(str(rules))),
 )
 def test_records_become_what_they_become_in_memory(engine, rules, tmp_path, request):
     """Each by itself: a rule alone, and rules that break one another."""
@@ -207,6 +213,7 @@ def test_records_become_what_they_become_in_memory(engine, rules, tmp_path, requ
             rule_fixes.RuleFixes, "_changed",
             ("off.as_(_OFF)", f"{ANYBODY}.eq(sql.whole(1)).as_(_OFF)"),
         ),
+        (ColumnSum, "fixed_in_sql", ("reversed(parts)", "parts")),
     ],
 )  # fmt: skip
 def test_a_record_that_is_changed_otherwise_is_seen(owner, name, edit, tmp_path, monkeypatch, request):
@@ -214,7 +221,7 @@ def test_a_record_that_is_changed_otherwise_is_seen(owner, name, edit, tmp_path,
     plant(monkeypatch, owner, name, edit)
 
     def every():
-        for rules in ([IMPLIED[2]], [*IMPLIED[:4], LISTED]):
+        for rules in ([IMPLIED[2]], [*IMPLIED[:4], LISTED], [NARROW]):
             compare_changed(url, tmp_path, changed(*rules))
 
     with pytest.raises(AssertionError):
@@ -224,7 +231,6 @@ def test_a_record_that_is_changed_otherwise_is_seen(owner, name, edit, tmp_path,
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        (["{sum: {total: total, of: [rest, paid]}}"], "constraints.sum"),
         ([IMPLIED[0], "{determines: [ward, kind], map: {A: x, B: y, '': z}}"], "constraints.determines"),
         ([f"{{combinations: {{columns: [number, job], rows: {[[str(n), 'cook'] for n in range(30)]}}}}}"],
          "constraints.combinations"),
@@ -237,6 +243,21 @@ def test_a_change_that_is_not_said_in_sql_is_refused_by_name(rules, said, tmp_pa
         records.check(changed(*rules))
     records.close()
     assert caught.value.field == said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (", precision: 1", "", "without a precision"),
+        ("real, bounds: [0, 9]", "real, bounds: [30, 40]", "no parts add up"),
+    ],
+)
+def test_a_sum_that_is_not_said_in_sql_is_refused(old, new, said, tmp_path, request):
+    text = SCHEMA[: SCHEMA.index("constraints:")].replace(old, new)
+    records = DatabaseRecords(made_in("duckdb", make(rows_of(5)), tmp_path, request), NamedRelation(table="kept"))
+    with pytest.raises(SchemaError, match=rf"constraints\.sum: changes records, and .*{said}.*; write misfit: refuse"):
+        records.check(db.Schema.parse(f"{text}misfit: coerce\nconstraints: [{ADDED}]\n"))
+    records.close()
 
 
 CHAIN = 12

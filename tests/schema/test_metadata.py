@@ -229,6 +229,7 @@ def test_metadata_of_several_tables_says_how_they_hang_together(tmp_path: Path) 
     assert made.schema.columns["guests.nights"].type == "integer"
     assert "tables.guests.max_children" in made.schema.undeclared
     assert Schema.parse(made.to_yaml()) == made.schema
+    assert "# links:" not in made.to_yaml()
     tables["guests"].to_csv(tmp_path / "guests.csv", index=False)
     one = drafted(tmp_path / "guests.csv", tmp_path / "metadata.json", form="sdv").schema
     assert {name: column.type for name, column in one.columns.items()} == {
@@ -239,6 +240,40 @@ def test_metadata_of_several_tables_says_how_they_hang_together(tmp_path: Path) 
     tables["guests"].to_csv(tmp_path / "else.csv", index=False)
     with pytest.raises(SchemaError, match="describes several tables"):
         drafted(tmp_path / "else.csv", tmp_path / "metadata.json", form="sdv")
+
+
+def test_a_second_foreign_key_is_offered_as_a_link(tmp_path: Path) -> None:
+    """Neither name says so: the keys that a form of metadata declares do."""
+    fields = {"hotels": ["hotel", "city"], "guests": ["guest", "at", "knows", "nights"]}
+    frames = {name: pd.DataFrame(columns=columns) for name, columns in fields.items()}
+    keys = {"at": ("hotels", "hotel"), "knows": ("guests", "guest")}
+    package = {
+        "resources": [
+            {
+                "name": name,
+                "schema": {
+                    "fields": [{"name": column, "type": "string"} for column in columns],
+                    "primaryKey": [columns[0]],
+                    "foreignKeys": [
+                        {"fields": [own], "reference": {"resource": "" if to == name else to, "fields": [key]}}
+                        for own, (to, key) in keys.items()
+                        if own in columns
+                    ],
+                },
+            }
+            for name, columns in fields.items()
+        ]
+    }
+    shape = {name: {"parent_table_name": to, "child_foreign_key": name} for name, (to, _) in keys.items()}
+    sdv = json.loads(json.dumps(SDV_TWO)) | {
+        "relationships": [each | {"child_table_name": "guests"} for each in shape.values()]
+    }
+    sdv["tables"]["guests"]["columns"] |= {"knows": {"sdtype": "id"}}
+    for what, said in (("frictionless", package), ("sdv", sdv)):
+        (tmp_path / "metadata.json").write_text(json.dumps(said))
+        made = drafted(frames, tmp_path / "metadata.json", form=what)
+        assert made.schema.tables["guests"].parent == "hotels"
+        assert "    # links: {knows: {to: guests}}\n    columns:" in made.to_yaml(), what
 
 
 @pytest.mark.parametrize("program", ["spss", "stata"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import stat
 from pathlib import Path
 
@@ -133,6 +134,39 @@ def test_tables_that_others_refer_to_are_proposed_as_public() -> None:
     assert "# public:\n#   Track: {file: Track.csv, key: TrackId}\n#   Genre: {file: Genre.csv, key: GenreId}\n" in text
     assert "# PlaylistTrack hangs on no other table, and is left out." in text
     assert Schema.parse(text.replace("undeclared", "9", 1)).kind == "relational"
+
+
+FORUM = {
+    "users": ["user_id", "level", "manager_id"],
+    "posts": ["post_id", "user_id", "reply_to", "liked_user_id", "day"],
+    "likes": ["like_id", "user_id", "post_id", "stars"],
+}
+
+
+def test_columns_that_may_name_rows_are_offered_as_links() -> None:
+    made = drafted({name: pd.DataFrame(columns=columns) for name, columns in FORUM.items()})
+    assert made.named == {
+        "users": {"manager_id": "users"},
+        "posts": {"reply_to": "posts", "liked_user_id": "users"},
+        "likes": {"post_id": "posts"},  # and not user_id, by which it hangs on its parent
+    }
+    text = made.to_yaml()
+    assert "    # links: {reply_to: {to: posts}, liked_user_id: {to: users}}\n    columns:\n" in text
+    taken = text.replace("    # links:", "    links:")
+    for name in ("manager_id", "reply_to", "liked_user_id"):
+        taken = re.sub(rf"( {name}:) {{type: [^#\n]*}}", r"\1 {type: id}", taken)
+    taken = re.sub(r"( {6}post_id:) {type: category[^\n]*}", r"\1 {type: id}", taken)
+    links = {name: {*(table.links or {})} for name, table in RelationalSchema.of(Schema.parse(taken)).tables.items()}
+    assert links == {name: {*named} for name, named in made.named.items()}
+
+
+def test_names_of_other_things_offer_no_link() -> None:
+    orders = {
+        "customers": ["customer_id", "parents", "boss_level"],
+        "orders": ["order_id", "customer_id", "day"],
+        "lines": ["line_id", "customer_id", "order_price"],
+    }
+    assert drafted({name: pd.DataFrame(columns=columns) for name, columns in orders.items()}).named == {}
 
 
 def test_a_root_is_kept_when_facts_are_asked_for() -> None:

@@ -110,6 +110,7 @@ class DataDescription:
         form: The form of the metadata, in words.
         entries: Column -> entry, in file order; of related tables ``table.column``, of series ``channels.column``.
         whole: Keys at the top of a schema file; ``tables`` hold all but their columns.
+        named: Of related tables, table -> columns that hold keys beside the parent's -> the tables of those keys.
         inferred: Whether programs write such files from data, so that a person has to check what is public.
         folder: The folder of the file, and of those that it names.
     """
@@ -118,6 +119,7 @@ class DataDescription:
     form: str
     entries: Mapping[str, Entry]
     whole: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     inferred: bool = False
     folder: Path | None = None
 

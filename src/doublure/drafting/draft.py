@@ -32,7 +32,7 @@ from doublure.drafting.proposals import (
     rules_for,
     series_line,
 )
-from doublure.drafting.relations import proposed, row_of
+from doublure.drafting.relations import proposed, row_of, rows_named
 from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
 from doublure.drafting.stored_forms import drafted_type, stored_forms, with_dtype
 from doublure.drafting.whose import proposed_units
@@ -172,6 +172,10 @@ _PUBLIC = """\
 # references: {COLUMN: TABLE} of a table below which of its columns holds their keys, and make it a category.
 # public:"""
 _MOST, _ORDER = "    max_children:", "    order:"
+_COLUMNS = "    columns:"
+_LINKS = (
+    "    # Does a column name a private row beside the parent's? If so, take this in, and make the column type: id."
+)
 _NO_ORDER = "    # order: COLUMN  # if a unit's rows follow one another by a number or a date"
 _LABEL = """\
 # The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
@@ -196,6 +200,7 @@ class Draft:
         left_out: What its file says of columns that are not in it.
         again: What its owner said of the tables, to draft it again with.
         others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
+        named: Columns that may name rows, as :func:`~doublure.drafting.relations.rows_named` has them.
     """
 
     schema: Schema
@@ -210,6 +215,7 @@ class Draft:
     left_out: str = ""
     again: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -665,6 +671,11 @@ def _drafted_related(
         suggested=suggested,
         again={"root": found.root},
         others=found.others,
+        named=rows_named(
+            {name: source.tables[name].columns for name in tables},
+            {name: (facts.get("key"), facts.get("foreign_key")) for name, facts in tables.items()},
+            {} if described is None else described.named,
+        ),
     )
 
 
@@ -688,11 +699,14 @@ def _related(made: Draft) -> str:
     text = made.schema.to_yaml()
     rules = made.schema.to_plain().get("constraints")
     text = text if rules is None else text[: text.rindex("\nconstraints:") + 1]
-    names, lines = iter(made.schema.columns), list[str]()
+    names, lines, tables = iter(made.schema.columns), list[str](), iter(made.schema.to_plain()["tables"].items())
     for line in text[text.index("\ntables:") + 1 :].splitlines():
         if not line.startswith(_OF_A_COLUMN):
             if lines and lines[-1].startswith(_MOST) and not line.startswith(_ORDER):
                 lines.append(_NO_ORDER)
+            if line == _COLUMNS:
+                table, own = next(tables)
+                lines += _links(made.named.get(table, {}), own)
             lines.append(line)
             continue
         name = next(names)  # one line a column, in the schema's order
@@ -702,6 +716,16 @@ def _related(made: Draft) -> str:
             lines.append(f"{_OF_A_COLUMN}# {proposed_line(name.split('.', 1)[1], proposal)}")
     told = "" if rules is None else "\n" + yaml_text.dump({"constraints": rules})
     return _form_of(made) + _RELATED + _left_out(made.others) + "\n".join(lines) + "\n" + told
+
+
+def _links(named: Mapping[str, str], table: Mapping[str, Any]) -> list[str]:
+    """Return what is to be said of columns that may name rows, unless the schema says it."""
+    words = ", ".join(
+        f"{yaml_text.inline(column)}: {{to: {yaml_text.inline(to)}}}"
+        for column, to in named.items()
+        if column not in table.get("links", {})
+    )
+    return [_LINKS, f"    # links: {{{words}}}"] if words else []
 
 
 _ALONE: ByKind[dict[str, Any]] = ByKind(

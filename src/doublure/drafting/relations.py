@@ -12,6 +12,8 @@ from doublure.schema.unit import people_in
 
 _SIGNS = ("_", "", " ", "-")
 _WORDS = ("id", "key", "nr", "no", "number", "code")
+_ABOVE = ("parent", "reply_to", "in_reply_to", "reports_to", "reportsto", "manager", "supervisor", "boss", "previous")
+"""Words for another row of the same table, alone or before one of the words for a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,56 @@ def proposed(
         for name, link in best.children.items()
     }
     return Relations(root=best.root, key=best.key, children=children)
+
+
+def rows_named(
+    tables: Mapping[str, Sequence[str]],
+    keys: Mapping[str, tuple[Any, Any]],
+    told: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> dict[str, dict[str, str]]:
+    """Return columns that may name a private row beside the parent's, and whose row: by foreign keys, or by names.
+
+    A name says so if it is that of another table's key, as ``rental_id`` in payments that hang on customers, if it
+    ends with a key, as ``boss_employee_id``, or if it is a word for a row above, as ``reply_to``.
+
+    Args:
+        tables: Table -> its columns, of those that hang together.
+        keys: Table -> its key and its foreign key, each a column or several; the root has no foreign key.
+        told: Table -> column -> the table that a foreign key names.
+
+    Example:
+        >>> tables = {"users": ["user_id"], "posts": ["post_id", "user_id", "parent_post_id"]}
+        >>> rows_named(tables, {"users": ("user_id", None), "posts": ("post_id", "user_id")})
+        {'posts': {'parent_post_id': 'posts'}}
+    """
+    owned = {name: key for name, (key, _) in keys.items() if isinstance(key, str)}
+    found: dict[str, dict[str, str]] = {}
+    for table, columns in tables.items():
+        for column in columns:
+            if column in (*_listed(keys[table][0]), *_listed(keys[table][1])):
+                continue
+            to = told.get(table, {}).get(column) or _named_row(column, table, owned, keys)
+            if to in owned:
+                found.setdefault(table, {})[column] = to
+    return found
+
+
+def _named_row(column: str, table: str, owned: Mapping[str, str], keys: Mapping[str, tuple[Any, Any]]) -> str | None:
+    """Return whose row a column names, if its name says so."""
+    name = column.lower().replace(" ", "_").replace("-", "_")
+    above = next((name[len(word) :].strip("_") for word in _ABOVE if name.startswith(word)), None)
+    if above in ("", *_WORDS):
+        return table
+    for other, key in owned.items():
+        if other != table and keys[other][1] is not None and _leads(other, key, [column]):
+            return other  # the root's key by its own name is rather that of the row's own unit
+        if key.lower() not in _WORDS and column != key and name.endswith(key.lower()):
+            return other
+    return None
+
+
+def _listed(key: str | Sequence[str] | None) -> Sequence[str]:
+    return [key] if isinstance(key, str) else key or ()
 
 
 def _rooted(root: str, tables: Mapping[str, Sequence[str]]) -> list[Relations]:

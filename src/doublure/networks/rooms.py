@@ -37,11 +37,12 @@ class RoomLeft:
 
     def mass(self, node: TreeNode) -> Floats:
         """Return the mass of each leaf that fits ``(N, n)``."""
-        widths = self.widths(node)
-        every = np.maximum(node.weights(node.starts, node.widths).sum(1), LEAST)
-        starts = np.broadcast_to(node.starts, widths.shape).ravel()
-        kept = node.weights(starts, widths.ravel()).sum(1).reshape(widths.shape)
-        found: Floats = (node.mass + LEAST) * kept / every
+        most, base, whole = self.most[:, None], node.mass + LEAST, node.leaf_weights
+        fits = node.starts + node.widths - 1 <= most
+        found: Floats = np.where(fits, base * whole / whole, 0.0)
+        row, leaf = np.nonzero(~fits & (node.starts <= most))  # leaves that the bound cuts: one of a row
+        widths = (np.floor(self.most[row]) - node.starts[leaf] + 1).astype(np.int64)
+        found[row, leaf] = base[leaf] * node.weights(node.starts[leaf], widths).sum(1) / whole[leaf]
         return found
 
 

@@ -8,40 +8,19 @@ pattern of missing cells, there are messages for each set of patterns that diffe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from doublure.networks.steering import IntRanges
-from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
+from doublure.networks.tree_tables import LEAST, AllowedLeaves, Floats, Ints, Tree, TreeNode
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AllowedLeaves:
-    """The leaves of a node's fine groups, cut to allowed values; fields as in :class:`TreeNode`.
-
-    Attributes:
-        starts: ``(n,)``.
-        widths: ``(n,)``.
-        mass: ``(n,)``, none of them zero.
-        fine: ``(n,)``.
-        fit: ``(f,)`` the allowed share of each fine group.
-    """
-
-    starts: Ints
-    widths: Floats
-    mass: Floats
-    fine: Ints
-    fit: Floats
-
-
-def cut_leaves(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
+def cut_leaves(node: TreeNode, spans: IntRanges) -> AllowedLeaves:
     """Return a node's leaves, cut to the allowed values; a group without any keeps its own leaves."""
     count, mass = len(node.coarse), node.mass + LEAST
     if not spans:
-        return AllowedLeaves(
-            starts=node.starts, widths=node.widths, mass=mass, fine=node.fine, fit=np.full(count, float(spans is None))
-        )
+        return replace(node.leaves, fit=np.zeros(count))
     parts = []
     for low, high in spans:
         first = np.maximum(node.starts, low)
@@ -81,6 +60,10 @@ class TreeEvidence:
         self._which = np.zeros(1, dtype=np.int64)
         if spans:
             self._pass_up()
+
+    def of(self, place: int) -> AllowedLeaves:
+        """Return the leaves that a node's values are drawn from."""
+        return self.leaves.get(place) or self._tree.nodes[place].leaves
 
     def single(self, place: int) -> int | None:
         """Return the only allowed fine group of a node; None if there are several."""

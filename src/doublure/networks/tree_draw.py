@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from doublure.networks import swapped_tables
-from doublure.networks.tree_asked import TreeEvidence, cut_leaves
+from doublure.networks.tree_asked import TreeEvidence
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
 from doublure.support import lattices
 
@@ -71,11 +71,8 @@ class TreeDraw:
     def values(self, place: int) -> Floats:
         """Return an allowed value ``(N,)`` of each row's fine group."""
         node, fine = self._tree.nodes[place], self.fine[:, place]
-        leaves = self._asked.leaves.get(place) or cut_leaves(node)
-        order = np.argsort(leaves.fine, kind="stable")
-        ends = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="right")
-        begins = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="left")
-        cumulative = np.concatenate([[0.0], np.cumsum(leaves.mass[order])])
+        leaves = self._asked.of(place)
+        order, begins, ends, cumulative = leaves.by_group
         u = np.empty(len(fine))
         rows = shuffle_within(self._rng.random(len(fine)), fine)
         count = np.bincount(fine, minlength=len(node.coarse))
@@ -116,13 +113,15 @@ class TreeDraw:
             rake[place] = _raked(self._chances(place, some, above, np.ones(node.groups)), rake[place])
         factor = None if rake is None else rake[place]
         start = self._rng.random()
-        all_chances = np.empty((count, node.groups), dtype=np.float32)
+        swapped = rake is None and place > 0 and self._even()
+        all_chances = np.empty((count if swapped else 0, node.groups), dtype=np.float32)
         for first in range(0, count, _AT_ONCE):
             rows = order[first : first + _AT_ONCE]
             chances = self._chances(place, rows, above, factor)
             self.coarse[rows, place] = entry_at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
-            all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
-        if rake is None and place and self._even():
+            if swapped:
+                all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
+        if swapped:
             beside = self._tree.beside[place]
             near = shuffle_within(self._rng.random(count), above)
             self.coarse[:, place] = swapped_tables.swap_pairs(

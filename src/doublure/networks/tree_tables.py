@@ -25,6 +25,36 @@ _BESIDE = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class AllowedLeaves:
+    """The leaves of a node's fine groups, cut to allowed values; fields as in :class:`TreeNode`.
+
+    Attributes:
+        starts: ``(n,)``.
+        widths: ``(n,)``.
+        mass: ``(n,)``, none of them zero.
+        fine: ``(n,)``.
+        fit: ``(f,)`` the allowed share of each fine group.
+    """
+
+    starts: Ints
+    widths: Floats
+    mass: Floats
+    fine: Ints
+    fit: Floats
+
+    @cached_property
+    def by_group(self) -> tuple[Ints, Ints, Ints, Floats]:
+        """The leaves in the order of their groups ``(n,)``, each group's first and end there ``(f,)``, and the mass.
+
+        The mass ``(n + 1,)`` is that of the leaves before each place in the order.
+        """
+        order = np.argsort(self.fine, kind="stable")
+        groups, own = np.arange(len(self.fit)), self.fine[order]
+        begins, ends = (np.searchsorted(own, groups, side=side) for side in ("left", "right"))
+        return order, begins, ends, np.concatenate([[0.0], np.cumsum(self.mass[order])])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TreeNode:
     """The tables of one column, or of the patterns of missing cells; m coarse and f fine groups, n leaves.
 
@@ -66,6 +96,18 @@ class TreeNode:
     def weights(self, starts: Ints, widths: Ints) -> Floats:
         """Return the weight ``(n, L)`` of the integers of each lattice in ranges; a range's mass is spread by it."""
         found: Floats = lattices.members(starts, starts + widths - 1, self.steps) * self.pulls
+        return found
+
+    @cached_property
+    def leaves(self) -> AllowedLeaves:
+        """All leaves, where every value is allowed."""
+        fit = np.ones(len(self.coarse))
+        return AllowedLeaves(starts=self.starts, widths=self.widths, mass=self.mass + LEAST, fine=self.fine, fit=fit)
+
+    @cached_property
+    def leaf_weights(self) -> Floats:
+        """``(n,)`` the weight of all integers of each leaf."""
+        found: Floats = np.maximum(self.weights(self.starts, self.widths).sum(1), LEAST)
         return found
 
     @cached_property

@@ -205,7 +205,7 @@ class SqlPartitions(Partitions[Any]):
         axes = {id(axis): axis for table in query.tables for axis in table}
         said = {key: self._said(axis) for key, axis in axes.items()}
         found = dict[int, IntArray]()
-        for asked in _batches(different):
+        for asked in _batches(different, self._database.sets_at_once):
             self._check()
             counted = self._counted([*asked.values()], said)
             found |= dict(zip(asked, counted, strict=True))
@@ -351,12 +351,12 @@ def _zero() -> Expr:
     return sql.cast(sql.whole(0), "bigint")
 
 
-def _batches(tables: Mapping[int, Table]) -> Iterator[dict[int, Table]]:
-    """Yield tables in turn, as many together as have so many cells."""
+def _batches(tables: Mapping[int, Table], most: int | None) -> Iterator[dict[int, Table]]:
+    """Yield tables in turn, as many together as have so many cells, and no more than the engine counts well."""
     batch, cells = dict[int, Table](), 0
     for key, table in tables.items():
         own = _count_cells(table)
-        if batch and cells + own > CELLS_AT_ONCE:
+        if batch and (cells + own > CELLS_AT_ONCE or len(batch) == most):
             yield batch
             batch, cells = {}, 0
         batch[key] = table

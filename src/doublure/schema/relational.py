@@ -189,15 +189,17 @@ class RelationalSchema(TextForm, Schema):
 
     def modelled(self, name: str) -> TableSchema:
         """Return the same without what follows from other tables, and with what is counted of rows that are named."""
-        table, links = self.table(name), self.tables[name].links or {}
-        left = {
-            own: column
-            for own, column in table.columns.items()
-            if f"{name}.{own}" not in self.follows and own not in links
-        }
-        for own, link in links.items():
-            left |= link.columns_of(own, self.tables[link.to].columns)
+        table = self.linked(name)
+        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
         return table.model_copy(update={"columns": left})
+
+    def linked(self, name: str) -> TableSchema:
+        """Return the same with what is counted of rows that are named, in place of the columns that name them."""
+        table, links = self.table(name), self.tables[name].links or {}
+        columns = {own: column for own, column in table.columns.items() if own not in links}
+        for own, link in links.items():
+            columns |= link.columns_of(own, self.tables[link.to].columns)
+        return table.model_copy(update={"columns": columns}) if links else table
 
     def public_schema(self, name: str) -> TableSchema:
         """Return the schema of a public table's rows."""

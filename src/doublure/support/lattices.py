@@ -58,6 +58,9 @@ def members(first: Ints, last: Ints, steps: Ints) -> Floats:
         >>> members(np.array([1]), np.array([20]), np.array([10, 5, 1])).tolist()
         [[2.0, 2.0, 16.0]]
     """
+    if len(steps) == 1:
+        every: Floats = (last - first + 1)[:, None].astype(np.float64)
+        return every
     ratios = _ratios(steps)
     before, until = (first[:, None] - 1) // steps, last[:, None] // steps
     found: Floats = (_own(until, ratios) - _own(before, ratios)).astype(np.float64)

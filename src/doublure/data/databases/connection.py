@@ -19,6 +19,8 @@ from doublure.support.postgres import PostgresAddress
 R = TypeVar("R")
 _WORK_MEMORY = "256MB"
 """Memory for the cells of one statement in PostgreSQL: some 2^18 at a few hundred bytes, and as much again."""
+_HASH_MEMORIES = 1000
+"""A factor on that memory for plans that hash, the largest allowed: no statement has more cells than that holds."""
 
 _KINDS: dict[str, StoredAs] = {
     **dict.fromkeys(
@@ -40,10 +42,12 @@ class DatabaseSession(ABC):
     Attributes:
         engine: Its name in a URL.
         words: The engine's spelling of words.
+        sets_at_once: How many tables a statement counts at most; None for as many as fit.
     """
 
     engine: ClassVar[str]
     words: ClassVar[type[SqlWords]]
+    sets_at_once: ClassVar[int | None] = None
 
     @abstractmethod
     def begin(self) -> None:
@@ -214,6 +218,8 @@ class PostgresDatabase(DatabaseSession):
 
     engine: ClassVar[str] = "postgresql"
     words: ClassVar[type[SqlWords]] = PostgresWords
+    sets_at_once: ClassVar[int | None] = 16
+    """Hash tables that stay in a processor's cache: a record took 0.10 µs a table with 4 to 26, and 0.21 with 78."""
 
     def __init__(self, address: PostgresAddress) -> None:
         import psycopg
@@ -231,7 +237,11 @@ class PostgresDatabase(DatabaseSession):
 
     @override
     def settle(self) -> None:
-        self.run(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")  # else each set of a statement sorts the records
+        self.run(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")
+        # Else it takes a tenth of the records for groups of each set, and sorts them by half of the sets.
+        self.run(
+            f"SELECT set_config(name, '{_HASH_MEMORIES}', true) FROM pg_settings WHERE name = 'hash_mem_multiplier'"
+        )
         self.run("SET LOCAL jit = off")  # it compiles for seconds what runs once
 
     @override

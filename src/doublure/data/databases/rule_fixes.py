@@ -15,7 +15,7 @@ from doublure.schema.rules.rule_set import TURNS, RuleSet
 
 if TYPE_CHECKING:
     from doublure.schema.columns import Column
-    from doublure.schema.rules.rule import NumericRule, Rule
+    from doublure.schema.rules.rule import Rule
 
 _OFF, _LEVEL = "breaks_rule", "doublure_fixed_"
 
@@ -66,9 +66,10 @@ class RuleFixes:
         }
         found = sql.select(*_copied(kept), *self._named(snapped), of=self._level(given))
         fixing = self._rules.fixing
-        for rule in fixing * (TURNS if len(fixing) > 1 else 1):
-            off = rule.broken_in_sql(self._cells)
-            found = self._changed(found, kept, off, self._fixed(rule))
+        for turn in range(TURNS if len(fixing) > 1 else 1):
+            for rule in fixing:
+                off = rule.broken_in_sql(self._cells)
+                found = self._changed(found, kept, off, rule.fixed_in_sql(self._cells, turn, self._words))
         if len(fixing) > 1:
             for component in self._rules.components:
                 own = [rule.broken_in_sql(self._cells) for rule in fixing if set(rule.names) <= component]
@@ -93,10 +94,6 @@ class RuleFixes:
             )
             for name in self._rules.names
         }
-
-    def _fixed(self, rule: NumericRule) -> dict[str, RuleCell]:
-        """Return the cells that a rule changes, of columns that are modelled themselves."""
-        return dict(rule.fixed_in_sql(self._cells))
 
     def _named(self, cells: Mapping[str, RuleCell]) -> list[Expr]:
         found = [cell.number.as_(f"n{self._places[name]}") for name, cell in cells.items()]

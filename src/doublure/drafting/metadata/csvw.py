@@ -13,6 +13,7 @@ from doublure.drafting.metadata.form import (
     MetadataForm,
     agreed,
     bounds,
+    foreign_key_facts,
     foreign_keys,
     listed,
     lone_keys,
@@ -23,7 +24,6 @@ from doublure.drafting.metadata.form import (
     takes,
     with_date_formats,
 )
-from doublure.schema.fact_states import UNDECLARED
 
 _TITLE = "CSVW metadata"
 _CONTEXT = "http://www.w3.org/ns/csvw"
@@ -88,9 +88,9 @@ def read(path: Path) -> DataDescription:
             entries[own] = _entry({**column, **inherited}, place, key=str(column.get("name")) in keys)
             form = _date_form(inherited.get("datatype"))
             formats |= {own: form} if form is not None else {}
-    whole = _dialect(tables) | (_related(tables) if len(tables) > 1 else {})
-    entries, whole = with_date_formats(entries, formats, whole)
-    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole)
+    related, named = _related(tables) if len(tables) > 1 else ({}, {})
+    entries, whole = with_date_formats(entries, formats, _dialect(tables) | related)
+    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, named=named)
 
 
 def _title(column: Mapping[str, Any]) -> str | None:
@@ -174,25 +174,26 @@ def _dialect(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _related(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the keys of related tables, as a schema names them."""
+def _related(tables: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the keys of related tables, as a schema names them, and columns that name rows beside the parent's."""
     found: dict[str, Any] = {}
+    named: dict[str, dict[str, str]] = {}
     for name, table in tables.items():
         titles = {str(column.get("name")): _title(column) for column in table["tableSchema"]["columns"]}
         primary = table["tableSchema"].get("primaryKey")
         key = primary[0] if isinstance(primary, list) and len(primary) == 1 else primary
         found[name] = {"key": titles.get(key, key)} if isinstance(key, str) else {}
+        keys = []
         for each in foreign_keys(table["tableSchema"]):
             own, reference = each.get("columnReference"), each.get("reference")
             resource = str(reference.get("resource", "")) if isinstance(reference, dict) else ""
-            parent = unquote(resource.rpartition("/")[2]).partition(".")[0]
             foreign = own[0] if isinstance(own, list) and own else own
-            if parent in tables and parent != name and isinstance(foreign, str):
-                found[name] |= {
-                    "parent": parent, "foreign_key": titles.get(foreign, foreign), "max_children": UNDECLARED
-                }  # fmt: skip
-                break
-    return {"tables": found}
+            if isinstance(foreign, str):
+                to = unquote(resource.rpartition("/")[2]).partition(".")[0]
+                keys.append((titles.get(foreign, foreign), to))
+        parent, named[name] = foreign_key_facts(name, keys, tables)
+        found[name] |= parent
+    return {"tables": found}, named
 
 
 def _begins_like_one(path: Path) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from doublure.drafting.codebook import DataDescription, Entry
 from doublure.errors import InputError, SchemaError, printable
 from doublure.schema.columns import type_named
+from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.scalars import LONGEST_MEANING, label
 
 LARGEST_FILE = 50_000_000
@@ -195,6 +196,28 @@ def foreign_keys(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a table's foreign keys, as CSVW and Frictionless have them."""
     keys = schema.get("foreignKeys", [])
     return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
+
+
+def foreign_key_facts(
+    table: str, keys: Iterable[tuple[Any, Any]], tables: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what foreign keys say of a table: its parent, by the first one to another table, and whom others name.
+
+    Args:
+        table: Its name.
+        keys: The column of each foreign key, and the table that it leads to.
+        tables: All tables.
+    """
+    parent: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    for column, to in keys:
+        if to not in tables:
+            continue
+        if to != table and not parent:
+            parent = {"parent": to, "foreign_key": column, "max_children": UNDECLARED}
+        elif isinstance(column, str):
+            named[column] = to
+    return parent, named
 
 
 def lone_keys(schema: Mapping[str, Any], columns: str) -> set[str]:

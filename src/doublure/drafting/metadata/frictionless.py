@@ -12,6 +12,7 @@ from doublure.drafting.metadata.form import (
     agreed,
     bounds,
     date_format,
+    foreign_key_facts,
     foreign_keys,
     listed,
     lone_keys,
@@ -72,9 +73,9 @@ def read(path: Path) -> DataDescription:
             entries[own] = _entry(field, resource["schema"], f"{path.name}, {place}", key=field["name"] in keys)
             form = date_format(str(field.get("format"))) if field.get("type") in ("date", "datetime") else None
             formats |= {own: form} if form is not None else {}
-    whole = _marks(tables) | (_related(tables) if len(tables) > 1 else {})
-    entries, whole = with_date_formats(entries, formats, whole)
-    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, inferred=True)
+    related, named = _related(tables) if len(tables) > 1 else ({}, {})
+    entries, whole = with_date_formats(entries, formats, _marks(tables) | related)
+    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, named=named, inferred=True)
 
 
 def _entry(field: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, key: bool) -> Entry:
@@ -142,21 +143,22 @@ def _marks(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _related(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the keys of related tables, as a schema names them."""
+def _related(tables: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the keys of related tables, as a schema names them, and columns that name rows beside the parent's."""
     found: dict[str, Any] = {}
+    named: dict[str, dict[str, str]] = {}
     for name, resource in tables.items():
         primary = resource["schema"].get("primaryKey")
         key = primary[0] if isinstance(primary, list) and len(primary) == 1 else primary
         found[name] = {"key": key} if isinstance(key, str) else {}
+        keys = []
         for each in foreign_keys(resource["schema"]):
             fields, reference = each.get("fields"), each.get("reference")
-            parent = reference.get("resource") if isinstance(reference, dict) else None
-            if parent in tables and parent != name:
-                foreign = fields[0] if isinstance(fields, list) else fields
-                found[name] |= {"parent": parent, "foreign_key": foreign, "max_children": UNDECLARED}
-                break
-    return {"tables": found}
+            to = reference.get("resource") if isinstance(reference, dict) else None
+            keys.append((fields[0] if isinstance(fields, list) and fields else fields, to or name))
+        parent, named[name] = foreign_key_facts(name, keys, tables)
+        found[name] |= parent
+    return {"tables": found}, named
 
 
 def _begins_like_one(path: Path) -> bool:

@@ -10,12 +10,12 @@ from doublure.drafting.codebook import DataDescription, Entry
 from doublure.drafting.metadata.form import (
     MetadataForm,
     date_format,
+    foreign_key_facts,
     misshapen,
     read_json,
     read_object,
     with_date_formats,
 )
-from doublure.schema.fact_states import UNDECLARED
 
 _TITLE = "SDV metadata"
 _FAKED = {
@@ -63,9 +63,9 @@ def read(path: Path) -> DataDescription:
             entries[own] = Entry(place=place, facts={"type": "id"}) if column in keys else _entry(told, place)
             form = date_format(str(told.get("datetime_format"))) if told.get("sdtype") == "datetime" else None
             formats |= {own: form} if form is not None and column not in keys else {}
-    whole = {"tables": _related(tables, links)} if len(tables) > 1 else {}
-    entries, whole = with_date_formats(entries, formats, whole)
-    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, inferred=True)
+    related, named = _related(tables, links) if len(tables) > 1 else ({}, {})
+    entries, whole = with_date_formats(entries, formats, related)
+    return DataDescription(name=path.name, form=_TITLE, entries=entries, whole=whole, named=named, inferred=True)
 
 
 def _entry(told: Mapping[str, Any], place: str) -> Entry:
@@ -93,21 +93,20 @@ def _entry(told: Mapping[str, Any], place: str) -> Entry:
     return Entry(place=place)
 
 
-def _related(tables: Mapping[str, Mapping[str, Any]], links: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the keys of related tables, as a schema names them."""
+def _related(
+    tables: Mapping[str, Mapping[str, Any]], links: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the keys of related tables, as a schema names them, and columns that name rows beside the parent's."""
     found: dict[str, Any] = {}
+    named: dict[str, dict[str, str]] = {}
     for name, table in tables.items():
         key = table.get("primary_key")
         found[name] = {"key": key} if isinstance(key, str) else {}
-        for each in links:
-            if each.get("child_table_name") == name and each.get("parent_table_name") in tables:
-                found[name] |= {
-                    "parent": each["parent_table_name"],
-                    "foreign_key": each.get("child_foreign_key"),
-                    "max_children": UNDECLARED,
-                }
-                break
-    return found
+        own = [each for each in links if each.get("child_table_name") == name]
+        keys = [(each.get("child_foreign_key"), each.get("parent_table_name")) for each in own]
+        parent, named[name] = foreign_key_facts(name, keys, tables)
+        found[name] |= parent
+    return {"tables": found}, named
 
 
 def _begins_like_one(path: Path) -> bool:

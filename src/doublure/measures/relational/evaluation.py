@@ -166,7 +166,7 @@ def evaluate_related(
         if all(len(frame) for frame in frames):
             alone = Resamples(seed=seed, run=resampled.run)
             own[name] = evaluate_table(
-                ResolvedSchema.of(schema.table(name)), *frames, seed=seed, progress=listener, resamples=alone
+                ResolvedSchema.of(schema.linked(name)), *frames, seed=seed, progress=listener, resamples=alone
             )
             if (overall := alone.of("overall")) is not None:
                 resampled.keep(f"overall {name}", "value", overall)

@@ -92,7 +92,7 @@ class UnitCoder:
 
         def coder(name: str) -> Coder:
             return Coder(
-                schema=open_lists(ResolvedSchema.of(schema.table(name)), *(units.frames[name] for units in real))[0]
+                schema=open_lists(ResolvedSchema.of(schema.linked(name)), *(units.frames[name] for units in real))[0]
             )
 
         return cls(root=coder(schema.root), children={name: coder(name) for name in schema.children})

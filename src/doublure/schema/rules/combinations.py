@@ -30,7 +30,7 @@ from doublure.schema.rules.rule import (
 )
 
 if TYPE_CHECKING:
-    from doublure.schema.columns.sql_words import Expr, RuleCell
+    from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
 
 
 class Tuples(Frozen):
@@ -100,7 +100,7 @@ class ListedTuples(NumericRule):
         return sql.no(sql.either(*kinds))
 
     @override
-    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell], turn: int, words: SqlWords) -> Mapping[str, RuleCell]:
         from doublure.schema.columns import sql_words as sql
         from doublure.schema.rules.rule_sql import exactly
 

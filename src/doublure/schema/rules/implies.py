@@ -19,7 +19,7 @@ from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import CellSource, Floats, Follow, Mask, NumericRule, Rule
 
 if TYPE_CHECKING:
-    from doublure.schema.columns.sql_words import Expr, RuleCell
+    from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
 
 
 class Implication(Frozen):
@@ -103,7 +103,7 @@ class ImpliedCells(NumericRule):
         return sql.both(fires, sql.no(follows))
 
     @override
-    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell], turn: int, words: SqlWords) -> Mapping[str, RuleCell]:
         from doublure.schema.columns import sql_words as sql
         from doublure.schema.rules.rule_sql import is_among, nearest
 

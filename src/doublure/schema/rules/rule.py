@@ -120,8 +120,13 @@ class NumericRule(ABC):
 
         raise NotInSql("is not checked in a database; leave it out, make a view that keeps it, or fit an export")
 
-    def fixed_in_sql(self, cells: Mapping[str, RuleCell]) -> Mapping[str, RuleCell]:
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell], turn: int, words: SqlWords) -> Mapping[str, RuleCell]:
         """Return the cells that :meth:`fix` changes, as it makes them of a record that breaks the rule alone.
+
+        Args:
+            cells: The columns.
+            turn: How often all rules were fixed before.
+            words: Of the engine.
 
         Raises:
             NotInSql: It is not said in SQL.

@@ -18,7 +18,7 @@ from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule
 
 if TYPE_CHECKING:
-    from doublure.schema.columns.sql_words import Expr, RuleCell
+    from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
 
 
 class Addition(Frozen):
@@ -98,6 +98,46 @@ class ColumnSum(NumericRule):
         far = [off > slack]
         far += [off.copy() > slack.copy() * sql.call("ABS", total)] if self.relative else []
         return sql.case((sql.both(*far), sql.no(sql.never())), otherwise=sql.never())  # NULL: a cell is missing
+
+    @override
+    def fixed_in_sql(self, cells: Mapping[str, RuleCell], turn: int, words: SqlWords) -> Mapping[str, RuleCell]:
+        from sqlglot import exp
+
+        from doublure.schema.columns import sql_words as sql
+
+        name, *parts = self.names
+        decimals, ends = self.columns[name].decimals, {each: self.columns[each].limits for each in self.names}
+        remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
+        if decimals is None or len(parts) > sql.MOST_CASES:
+            said = "numbers without a precision" if decimals is None else f"more than {sql.MOST_CASES} columns"
+            raise sql.NotInSql(f"changes records, and adds up {said}; {remedy}")
+        least, most = (sum(ends[each][side] for each in parts) for side in (0, 1))
+        if least > ends[name][1] or most < ends[name][0]:
+            raise sql.NotInSql(f"changes records, and no parts add up to a value of {printable(name)}; {remedy}")
+        scale = sql.real(10.0**decimals)
+
+        def paren(value: Expr) -> Expr:
+            return exp.Paren(this=value.copy())
+
+        def rounded(value: Expr) -> Expr:
+            return words.nearest(paren(value) * scale) / scale
+
+        def clipped(value: Expr, low: Expr | float, high: Expr | float) -> Expr:
+            low, high = (sql.real(end) if isinstance(end, float) else end for end in (low, high))
+            return sql.call("LEAST", sql.call("GREATEST", value, low), high)
+
+        numbers = {each: cells[each].number for each in self.names}
+        added = rounded(reduce(add, (numbers[each] for each in parts)))
+        rest = paren((numbers[name] if turn % 2 else clipped(added, *ends[name])) - added)
+        moved: dict[str, Expr] = {}
+        lowest, highest = sql.real(0.0), sql.real(0.0)  # what the parts before can take of the rest
+        for part in reversed(parts):
+            own = numbers[part]
+            moved[part] = rounded(clipped(own + paren(rest - clipped(rest, lowest, highest)), *ends[part]))
+            lowest = paren(lowest + paren(sql.real(ends[part][0]) - own))
+            highest = paren(highest + paren(sql.real(ends[part][1]) - own))
+        total = clipped(rounded(reduce(add, (moved[each] for each in parts))), *ends[name])
+        return {each: sql.RuleCell(number) for each, number in {**moved, name: total}.items()}
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
