@@ -5,8 +5,8 @@ centres, counties are tracts together, and wealth goes with the quarter. Each se
 coordinates; with *equal cells* ours and peers learn the cells in which rows are judged (20 quantile cells of the
 private rows, repeated values apart), which nobody has who was not shown the data.
 
-    python benchmarks/geometry.py run [--arms ours cells resampled mst-mbi aim-mbi] [--epsilons 1 10] [--tables 3 4]
-        [--env-folder FOLDER] [--limit 400]
+    python benchmarks/geometry.py run [--arms ours unscored cells resampled mst-mbi aim-mbi] [--epsilons 1 10]
+        [--tables 3 4] [--env-folder FOLDER] [--limit 400]
     python benchmarks/geometry.py table
 
 AIM ends after so many seconds of the processor; what is left of its budget goes into one last round.
@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from job import Job, read_result, write_job
 from run import PEERS, interpreter, timed
 
-from dominance import DELTA, fitted
+from dominance import ARMS, DELTA, fitted
 from doublure.data.tables.opening import open_table
 from doublure.schema import Schema
 from results import by_cell, finished, mean_and_range, measure
@@ -40,7 +40,7 @@ from tables import apart, cells
 _ROWS, _CITIES, _QUARTERS, _TRACTS, _COUNTIES = 15_000, 7, 12, 90, 8
 _WEST, _SOUTH, _EAST, _NORTH = -71.6, 42.2, -70.8, 42.8
 _TRIPLES = 200
-_ARMS = ["ours", "cells", "resampled", "mst-mbi", "aim-mbi"]
+_ARMS = ["ours", "unscored", "cells", "resampled", "mst-mbi", "aim-mbi"]
 
 
 def places(seed: int) -> tuple[pd.DataFrame, Schema]:
@@ -100,9 +100,9 @@ def one_cell(arm: str, epsilon: float, seed: int, given: argparse.Namespace) -> 
     """Make rows once and measure them."""
     frame, schema = places(seed)
     real = open_table(frame).load(schema).frame
-    if arm == "ours":
+    if arm in ARMS:
         used = time.process_time()
-        made = fitted(schema, frame, epsilon, seed)
+        made = ARMS[arm](schema, frame, epsilon, seed)
         spent = {"processor_seconds": round(time.process_time() - used, 1)}
         return spent | _measures({name: cells(real[name], made[name]) for name in real})
     codes = np.stack([np.unique(cells(real[name], real[name])[0], return_inverse=True)[1] for name in real], axis=1)

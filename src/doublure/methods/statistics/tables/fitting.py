@@ -182,12 +182,13 @@ def class_marginals(tables: NoisyTables, own: int, rng: np.random.Generator) -> 
 
 def _uncounted_scores(tables: NoisyTables, rng: np.random.Generator) -> ScoredPairs | None:
     """Return the scores of pairs that are not counted; None where there are none, or pairs are those of classes."""
-    scores = np.where(np.isfinite(tables.scores), tables.scores, np.nan)
-    for one, other in [*tables.pairs, *tables.edges]:
-        scores[one, other] = scores[other, one] = np.nan
-    np.fill_diagonal(scores, np.nan)
-    if tables.pairs_within or not np.isfinite(scores).any():
+    counted = {frozenset(pair) for pair in (*tables.pairs, *tables.edges)}
+    left = [pair for pair in tables.scored if frozenset(pair) not in counted]
+    if tables.pairs_within or not left:
         return None
+    scores = np.full(tables.scores.shape, np.nan)
+    for one, other in left:
+        scores[one, other] = scores[other, one] = tables.scores[one, other]
     variance = tables.score_noise**2
     return ScoredPairs(tables.scored_shares, scores, variance=variance, rows=tables.rows, rng=rng)
 

@@ -102,6 +102,7 @@ class NoisyTables:
         by_class: For each node ``(m, V)`` counts of its groups by class, and ``(m, V)`` variances of their noise.
         by_target: For each node its table with the target, ``(m, V)``.
         scores: ``(nodes, nodes)`` distance of pairs from independence; -inf for pairs that are not scored.
+        scored: The pairs whose scores were released.
         score_noise: Standard deviation of each score's noise.
         scored_shares: For each node the shares of its groups, of which independence was said.
         pairs: Node numbers of each counted pair -> its table ``(m, m', V or 1)``.
@@ -149,6 +150,7 @@ class NoisyTables:
         self.scores: Floats = np.zeros((0, 0))
         self.score_noise = 0.0
         self.scored_shares: list[Floats] = []
+        self.scored: list[tuple[int, int]] = []
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[NoisyCounts] = []
@@ -356,6 +358,7 @@ class NoisyTables:
         if self._public is not None:
             scores, variance = self._public.scores_beside(wanted[: len(both)], scores, event.scale**2, self.rows)
             self.score_noise = math.sqrt(variance)
+        self.scored = both
         for (one, other), score in zip(both, scores, strict=True):
             self.scores[one, other] = self.scores[other, one] = score
 
