@@ -21,6 +21,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -109,13 +110,21 @@ def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> 
     return open_table(pd.DataFrame(columns)).load(schema).frame
 
 
+def unscored(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
+    """Return rows of a fit to counted pairs alone, to which scores of others are no evidence."""
+    with mock.patch("doublure.methods.statistics.tables.fitting._uncounted_scores", return_value=None):
+        return fitted(schema, train, epsilon, seed)
+
+
 ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {
     "ours": fitted,
     "uniform": _uniform,
     "columns": partial(fitted, structure="columns"),
     "tree": partial(fitted, structure="tree"),
+    "unscored": unscored,
 }
-"""Defaults, and what they are compared with: even rows, noisy columns alone, and the tree wherever there are pairs."""
+"""Defaults, and what they are compared with: even rows, noisy columns alone, the tree wherever there are pairs, and a
+fit that knows nothing of pairs that are not counted."""
 
 
 def measures(

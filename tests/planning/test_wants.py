@@ -70,6 +70,16 @@ def test_every_want_that_cannot_be_answered_is_named_at_once():
         assert part in said, said
 
 
+def test_a_column_that_is_counted_beside_another_has_no_error_of_its_own():
+    """The forecast says which columns are counted: of a point that is the first alone."""
+    number = {"type": "real", "bounds": [0, 10], "precision": 2, "missing": False}
+    plain = SCHEMA.to_plain()
+    columns = {**plain["columns"], "lon": number, "lat": number}
+    places = db.Schema.from_plain({**plain, "columns": columns, "constraints": [{"point": ["lon", "lat"]}]})
+    with pytest.raises(SettingError, match=r"want 2 names no column that is counted \(lat\)"):
+        least_epsilon(places, [{"column": "lon", "within": 0.2}, {"column": "lat", "within": 0.2}], delta=DELTA)
+
+
 @pytest.mark.parametrize("given", [[], {}, "x: [", "age"])
 def test_what_is_no_list_of_wants_is_refused(given, tmp_path):
     if isinstance(given, str):

@@ -160,12 +160,12 @@ doublure: 1
 kind: table
 units: 100
 columns:
-  sub_grade: {{type: category, values: [A1, A2, B1, B2], missing: false}}
-  grade: {{type: category, values: {grades}, missing: false}}
+  fine: {{type: category, values: [A1, A2, B1, B2], missing: false}}
+  coarse: {{type: category, values: {grades}, missing: false}}
 """
         return [ask.declare for ask in asks_of(Schema.parse(text)) if ask.path == "constraints"]
 
-    assert "{determines: [sub_grade, grade], map: FILE}" in asked("[A, B]")
+    assert "{determines: [fine, coarse], map: FILE}" in asked("[A, B]")
     for other in ("[A, C]", "[A, B, C]", "[A, B, B2]"):  # a value begins with none, a group begins none, one with two
         assert not any(said and "determines" in said for said in asked(other))
 
@@ -204,3 +204,59 @@ tables:
     assert (ask.path, ask.declare) == ("tables.salaries.constraints", "{determines: [team, league], map: FILE}")
     rule = "{determines: [team, league], map: {A1: A, A2: A, B1: B, B2: B}}"
     assert not [*asks_of(Schema.parse(f"{text}    constraints: [{rule}]\n"))]
+
+
+TRIPS = """
+doublure: 1
+kind: table
+unit: {id: null, name: trip}
+units: 9000
+defaults: {missing: false}
+columns:
+  fare_amount: {type: real, bounds: [0, 500], precision: 2}
+  tip_amount: {type: real, bounds: [0, 500], precision: 2}
+  total_amount: {type: real, bounds: [0, 999], precision: 2}
+  pickup_zone: {type: category, values: [a, b, c]}
+  pickup_borough: {type: category, values: [p, q]}
+  dropoff_zone: {type: category, values: [a, b, c]}
+  arrived: {type: date, bounds: [2020-01-01, 2021-01-01]}
+  left: {type: date, bounds: [2020-01-01, 2021-01-01]}
+  nights: {type: integer, bounds: [0, 366]}
+  monthly_price: {type: real, bounds: [0, 500], precision: 2}
+  months: {type: integer, bounds: [1, 12]}
+  cost: {type: real, bounds: [0, 6000], precision: 2}
+"""
+
+
+def test_sums_spans_products_and_levels_are_asked_about_by_names() -> None:
+    asked = {ask.declare for ask in asks_of(Schema.parse(TRIPS)) if ask.path == "constraints"}
+    rules = {
+        "- {sum: {total: total_amount, of: [fare_amount, tip_amount]}}",
+        "- {determines: [pickup_zone, pickup_borough], map: FILE}",
+        "- {difference: {of: nights, from: arrived, to: left, unit: day}}",
+        "- {product: {of: cost, from: [monthly_price, months]}}",
+    }
+    assert rules <= asked
+    assert not any(said and "dropoff_zone" in said for said in asked)  # its borough is no column
+
+
+@pytest.mark.parametrize(
+    ("changed", "gone"),
+    [("total_amount: {type: real, bounds: [0, 999], precision: 2}", "sum"),  # another unit
+     ("pickup_borough: {type: category, values: [p, q]}", "determines"),  # as many values
+     ("left: {type: date, bounds: [2020-01-01, 2021-01-01]}", "difference"),  # no time
+     ("months: {type: integer, bounds: [1, 12]}", "product")],  # no number
+)  # fmt: skip
+def test_names_alone_ask_nothing_where_the_facts_do_not_fit(changed: str, gone: str) -> None:
+    other = {"sum": "integer, bounds: [0, 999]", "determines": "category, values: [p, q, r]",
+             "difference": "category, values: [x, y]", "product": "category, values: [x, y]"}[gone]  # fmt: skip
+    text = TRIPS.replace(changed, f"{changed.partition(':')[0]}: {{type: {other}}}")
+    assert text != TRIPS
+    assert not any(ask.declare and f"{{{gone}:" in ask.declare for ask in asks_of(Schema.parse(text)))
+
+
+def test_what_is_asked_can_be_declared_and_is_not_asked_again() -> None:
+    asked = [ask.declare for ask in asks_of(Schema.parse(TRIPS)) if ask.path == "constraints" and ask.declare]
+    rules = [said for said in asked if "FILE" not in said]
+    again = asks_of(Schema.parse(f"{TRIPS}constraints:\n" + "".join(f"  {said}\n" for said in rules)))
+    assert not {ask.declare for ask in again} & {*rules}

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from doublure.drafting.code_lists import begun_by, unlevelled
+from doublure.drafting.identities import identities_for
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.rules.determines import Determines
 from doublure.schema.rules.missing_together import MissingTogether
+from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import goes_with
 from doublure.schema.schema import Schema
 from doublure.schema.unit import UNIT_ID, people_in
@@ -115,7 +117,14 @@ def _rules(table: Schema, place: str) -> Iterator[Ask]:
                 "missing or none, that is kept at no cost",
                 f"- {{missing_together: {yaml_text.inline(list(names))}}}",
             )
-    for fine, coarse in begun_by(table.columns):
+    begun = begun_by(table.columns)
+    beside = [*table.constraints]
+    for likely in identities_for(table.columns):
+        known = any({*likely.names} <= own for own in together) or likely.names in begun
+        if not known and goes_with(likely, beside, table.columns):
+            beside.append(likely)
+            yield _identity(likely, place)
+    for fine, coarse in begun:
         listed = Determines.model_construct(determines=(fine, coarse), map={})
         known = any({fine, coarse} <= names for names in together)
         if not known and goes_with(listed, table.constraints, table.columns):
@@ -125,6 +134,19 @@ def _rules(table: Schema, place: str) -> Iterator[Ask]:
                 ", a list of both keeps it right in every row, at no cost",
                 f"{{determines: [{yaml_text.inline(fine)}, {yaml_text.inline(coarse)}], map: FILE}}",
             )
+
+
+def _identity(rule: Rule, place: str) -> Ask:
+    """Return what to decide about a rule that names suggest."""
+    file = f", {rule.file_key}: FILE" if rule.needs_file and rule.file_key else ""
+    said = {rule.word: rule.model_dump(by_alias=True)[rule.word]}
+    *names, last = map(printable, rule.names)
+    return Ask(
+        f"{place}constraints",
+        f"may hold, by the names of {', '.join(names)} and {last}; where it holds, declaring it keeps it in every row, "
+        "at no cost",
+        f"- {{{yaml_text.inline(said)[1:-1]}{file}}}",
+    )
 
 
 def _numbered(columns: Mapping[str, Column]) -> list[tuple[str, ...]]:

@@ -250,6 +250,10 @@ class Method(ABC, Generic[S, E]):
 class ErrorForecast(Protocol):
     """Forecast of the errors of counts and tables, from public facts alone."""
 
+    @property
+    def counted(self) -> Sequence[str]:
+        """The columns whose errors are forecast."""
+
     def spread(self, name: str) -> float:
         """Return the standard deviation of the count of a listed value of a column, in rows."""
 

@@ -10,7 +10,7 @@ A file of wants is a list::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -96,12 +96,15 @@ class GrantedPlan:
         return "\n".join([f"Least ε that grants all wants: {self.plan.epsilon:g}", *said])
 
 
-def read_wants(source: str | Path | Iterable[Mapping[str, Any]], schema: Schema) -> tuple[WantedError, ...]:
+def read_wants(
+    source: str | Path | Iterable[Mapping[str, Any]], schema: Schema, counted: Collection[str]
+) -> tuple[WantedError, ...]:
     """Read wants, and check them against the public facts.
 
     Args:
         source: A YAML file, or its list.
         schema: The public facts.
+        counted: The columns whose errors are forecast.
 
     Raises:
         SettingError: Naming every want that cannot be read or answered.
@@ -111,14 +114,14 @@ def read_wants(source: str | Path | Iterable[Mapping[str, Any]], schema: Schema)
         raise SettingError(
             "is no list of wants", field=FLAG, remedy="write lines such as - {column: age, within: 0.02}"
         )
-    read, faults = [], []
+    read, faults = [], list[str]()
     for number, entry in enumerate(given, 1):
         try:
             want = WantedError.model_validate(entry)
         except ValidationError as error:
             faults.append(f"want {number} {_fault(error)}")
             continue
-        faults += [f"want {number} {fault}" for fault in _unanswerable(want, schema)]
+        faults += [f"want {number} {fault}" for fault in _unanswerable(want, schema, counted)]
         read.append(want)
     if faults:
         raise SettingError(f"cannot be answered: {', and '.join(faults)}", field=FLAG, remedy="mend the file")
@@ -155,17 +158,24 @@ def least_epsilon(
         True
     """
     read = schema if isinstance(schema, Schema) else Schema.load(schema)
-    asked = read_wants(wants, read)
 
-    def tried(epsilon: float) -> GrantedPlan:
+    def planned(epsilon: float) -> tuple[Plan, ErrorForecast]:
         made = plan(read, method=method, epsilon=epsilon, delta=delta, accountant=accountant, **settings)
         forecast = registry.method(made.method).expected_errors(read, made.settings, made.touches)
         if forecast is None:
             remedy = "use method statistics, on a table"
             raise SettingError("forecasts no errors of counts", field=f"method {made.method}", remedy=remedy)
+        return made, forecast
+
+    def judged(made: Plan, forecast: ErrorForecast) -> GrantedPlan:
         return GrantedPlan(plan=made, errors=tuple((want, _error(want, read, forecast)) for want in asked))
 
-    best = tried(_TRIED[-1])
+    def tried(epsilon: float) -> GrantedPlan:
+        return judged(*planned(epsilon))
+
+    dearest = planned(_TRIED[-1])
+    asked = read_wants(wants, read, dearest[1].counted)
+    best = judged(*dearest)
     refused = [f"{want.words} ({_said(want, error)})" for want, error in best.errors if error > want.within]
     if refused:
         raise SettingError(
@@ -207,8 +217,7 @@ def _rows(want: WantedError, schema: Schema) -> float:
     return want.rows or declared.get(want.value or "", 0.0) * schema.public_units
 
 
-def _unanswerable(want: WantedError, schema: Schema) -> list[str]:
-    counted = [name for name, column in schema.columns.items() if column.modelled and name not in schema.derived]
+def _unanswerable(want: WantedError, schema: Schema, counted: Collection[str]) -> list[str]:
     unknown = [printable(name) for name in want.names if name not in counted]
     if unknown:
         return [f"names no column that is counted ({', '.join(unknown)})"]

@@ -94,9 +94,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         self, planned: Guarantee, settings: StatisticsSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
         del planned
-        own = self.of_kind[schema.kind]
-        limits = own.noise_limits(schema, settings, touches, tuple)
-        return (*own.explained(schema, settings, touches), *(f"Limit: {limit}" for limit in limits))
+        return self.of_kind[schema.kind].explained(schema, settings, touches)
 
     @override
     def shown_together(

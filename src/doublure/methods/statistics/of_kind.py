@@ -66,7 +66,7 @@ class StatisticsStrategy(ABC, Generic[S]):
         return settings
 
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
-        """Return further lines for the explanation of a plan."""
+        """Return further lines for the explanation of a plan, among them the limits that follow from noise."""
         del schema, settings, touches
         return ()
 

@@ -46,6 +46,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         self, schema: Schema, settings: RelationalStatisticsSettings, touches: tuple[Access, ...]
     ) -> tuple[str, ...]:
         related = RelationalSchema.of(schema)
+        found = _hidden_relations(schema, settings, touches)
         rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
         shares = ", ".join(
             f"{stage.name} {share:.2g}"
@@ -54,11 +55,8 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         return (
             f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
             f"Shares of the budget: {shares}",
-            *(
-                line
-                for of, hidden in _hidden_relations(schema, settings, touches)
-                for line in described_relations(hidden, of)
-            ),
+            *(line for of, hidden in found for line in described_relations(hidden, of)),
+            *(f"Limit: {line}" for of, hidden in found for line in relation_limits(hidden, of)),
         )
 
     @override

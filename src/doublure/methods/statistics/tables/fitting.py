@@ -16,6 +16,7 @@ from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
+from doublure.methods.statistics.tables.score_errors import ScoredPairs
 from doublure.methods.statistics.tables.target_fit import fit_target
 from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
@@ -79,8 +80,9 @@ def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTa
     tables.count()
     patterns = tables.nodes[0].patterns if tables.nodes else None
     job.hand_out(name_tables(tables.encoder, patterns, tables.blocks, tables.published))
-    moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
+    classes = len(tables.class_rows)
+    moments = [class_marginals(tables, own, each) for own, each in enumerate(rng.spawn(classes))]
     joined = tables.pairs or tables.edges or tables.by_target
     # A class starts from the fit of the largest one, and leaves it as far as its own tables ask for.
     order = np.argsort(-tables.class_rows, kind="stable").tolist()
@@ -136,12 +138,13 @@ def _rule_out(shares: Floats, excluded: npt.NDArray[np.bool_]) -> None:
         shares[:, excluded] = 0.0
 
 
-def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
+def class_marginals(tables: NoisyTables, own: int, rng: np.random.Generator) -> NoisyMarginals:
     """Return the noisy tables of a class as shares of its rows: each node's groups, and every counted pair.
 
     Args:
         tables: The releases.
         own: The class; 0 if pairs are not counted within the target, which is then a node more.
+        rng: Public randomness for the comparison with scores.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
     by_class = tables.by_class
@@ -188,7 +191,21 @@ def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
         single_precision=(rows**2 / np.concatenate([variance for _, variance in known])).astype(np.float32),
         pairs=pair_errors(sizes, doubles),
         alike=alike[:-1].astype(np.float32),
+        scored=_uncounted_scores(tables, rng),
     )
+
+
+def _uncounted_scores(tables: NoisyTables, rng: np.random.Generator) -> ScoredPairs | None:
+    """Return the scores of pairs that are not counted; None where there are none, or pairs are those of classes."""
+    counted = {frozenset(pair) for pair in (*tables.pairs, *tables.edges)}
+    left = [pair for pair in tables.scored if frozenset(pair) not in counted]
+    if tables.pairs_within or not left:
+        return None
+    scores = np.full(tables.scores.shape, np.nan)
+    for one, other in left:
+        scores[one, other] = scores[other, one] = tables.scores[one, other]
+    variance = tables.score_noise**2
+    return ScoredPairs(tables.scored_shares, scores, variance=variance, rows=tables.rows, rng=rng)
 
 
 def build_generator(job: Job, fit: TableFit) -> TreeGenerator:

@@ -65,9 +65,14 @@ class NoiseForecast:
         }
         return cls(schema=schema, events=events, **more)  # type: ignore[arg-type]
 
+    @property
+    def counted(self) -> list[str]:
+        """The columns whose errors are forecast: those that are counted."""
+        return plan.counted_columns(self.schema)
+
     def hidden_relations(self) -> dict[str, float]:
         """Return the total variation from independence of which half is lost, by kind of columns; 1 if all is lost."""
-        names = [name for name in plan.counted_columns(self.schema) if name != self.within][self.given :]
+        names = self._others[self.given :]
         wide = [name for name in names if plan.may_be_wide(self.schema, name)]
         kinds = {_MANY: wide, _FEW: [name for name in names if name not in wide]}
         kinds = {kind: own for kind, own in kinds.items() if len(own) > 1} or {_ANY: names} if len(names) > 1 else {}
@@ -84,7 +89,7 @@ class NoiseForecast:
 
         A relation of m groups with n fills the longer side of a table of m by n cells: m^1.5 becomes (m n max(m, n))^½.
         """
-        names = [name for name in plan.counted_columns(self.schema) if name != self.within]
+        names = self._others
         sizes = self._sizes(names)
         wide = [plan.may_be_wide(self.schema, name) for name in names]
         sides: dict[str, list[float]] = {}
@@ -97,7 +102,7 @@ class NoiseForecast:
 
     def hidden_rows(self) -> float:
         """Return the rows of a value of the target up to which its columns are mostly those of all rows; 0: unknown."""
-        names = [name for name in plan.counted_columns(self.schema) if name != self.within]
+        names = self._others
         if not self.within or len(names) < 2:
             return 0.0
         sizes = self._sizes(names)
@@ -150,10 +155,9 @@ class NoiseForecast:
     def spread(self, name: str) -> float:
         """Return the standard deviation of the count of a listed value, in rows: of all its counts together."""
         precision = sum(1 / self._noise(each) ** 2 for each in self._counts_of(name))
-        others = [each for each in plan.counted_columns(self.schema) if each != self.within]
         if name == self.within:  # the margin of each column's table within it
             every = plan.BY_TARGET if plan.BY_TARGET in self.events else plan.PAIRS
-            precision += sum(1 / size for size in self._sizes(others)) / self._noise(every) ** 2
+            precision += sum(1 / size for size in self._sizes(self._others)) / self._noise(every) ** 2
         return 1 / math.sqrt(precision) if precision else math.inf
 
     def distance(self, names: Sequence[str]) -> float:
@@ -168,6 +172,11 @@ class NoiseForecast:
         return min(1.0, math.hypot(relation, *alone))
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _others(self) -> list[str]:
+        """The counted columns but for the one that is drawn last."""
+        return [name for name in self.counted if name != self.within]
 
     def _counts_of(self, name: str) -> list[str]:
         """Return the releases that count each value of a column."""

@@ -131,7 +131,13 @@ class TableStatistics(StatisticsStrategy[S]):
     @override
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         forecast = _forecast(schema, settings, touches)
-        said = (*described_relations(forecast.hidden_relations()), *forecast.described_target())
+        hidden = forecast.hidden_relations()
+        limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
+        said = (
+            *described_relations(hidden),
+            *forecast.described_target(),
+            *(f"Limit: {limit}" for limit in limits),
+        )
         if settings.structure != "columns":
             return said
         return (

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from doublure.methods.statistics.tables.pair_errors import Floats, PairErrors
+from doublure.methods.statistics.tables.score_errors import ScoredPairs
 
 _RATE, _DECAYS, _TINY = 0.05, (0.9, 0.99), 1e-8
 """Settings of Adam (Kingma and Ba 2015, arXiv:1412.6980)."""
@@ -42,6 +43,7 @@ class NoisyMarginals:
         single_precision: ``(W,)`` float32, one over their noise's variance.
         pairs: The shares of each counted pair of groups.
         alike: ``(W - 1,)`` float32, 1 where a group and the next are neighbours in an ordered column; None: nowhere.
+        scored: Scores of pairs of the first columns that are not counted; None: there are none.
     """
 
     sizes: Sequence[int]
@@ -49,6 +51,7 @@ class NoisyMarginals:
     single_precision: Floats
     pairs: PairErrors
     alike: Floats | None = None
+    scored: ScoredPairs | None = None
 
     @cached_property
     def cells(self) -> int:
@@ -133,9 +136,13 @@ def fit_mixture(
         single, misfit, gradient = squared_errors(probabilities, moments)
         if misfit < enough and _singles_fit(single):
             return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
+        scored = 0.0
+        if moments.scored is not None:
+            scored, at_groups, pulled = moments.scored.errors(probabilities, step)
+            gradient[:, at_groups] += pulled / moments.cells
         rough, held = _roughness(apart, moments.alike)
         if step % _LOOKED == 0:
-            loss = misfit + float(single.sum()) / moments.cells + prior * rough
+            loss = misfit + (float(single.sum()) + scored) / moments.cells + prior * rough
             if loss > before * _WORTH:
                 return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
             before = loss

@@ -105,6 +105,9 @@ class NoisyTables:
         by_class: For each node ``(m, V)`` counts of its groups by class, and ``(m, V)`` variances of their noise.
         by_target: For each node its table with the target, ``(m, V)``.
         scores: ``(nodes, nodes)`` distance of pairs from independence; -inf for pairs that are not scored.
+        scored: The pairs whose scores were released.
+        score_noise: Standard deviation of each score's noise.
+        scored_shares: For each node the shares of its groups, of which independence was said.
         pairs: Node numbers of each counted pair -> its table ``(m, m', V or 1)``.
         edges: The spanning tree from node 0: parent and child, in the order of drawing.
         fine: For each edge its table in fine groups, ``(f, f')``.
@@ -148,7 +151,9 @@ class NoisyTables:
         self.rows, self._rows_variance = 1.0, 1.0
         self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
-        self._score_noise = 0.0
+        self.score_noise = 0.0
+        self.scored_shares: list[Floats] = []
+        self.scored: list[tuple[int, int]] = []
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[NoisyCounts] = []
@@ -377,6 +382,7 @@ class NoisyTables:
         shares = [
             project_to_simplex(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes
         ]
+        self.scored_shares = shares
         # If not all pairs can be scored, pairs in focus come first, then columns that are near one another.
         both = sorted(self._unknown_pairs(), key=lambda pair: (not self._asked(pair), self._apart(pair)))
         both = both[: event.tables]
@@ -387,10 +393,11 @@ class NoisyTables:
         roots = [float(np.sqrt(own).sum()) for own in shares]
         # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
         by_chance = [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
-        scores, self._score_noise = noisy - np.array(by_chance), event.scale
+        scores, self.score_noise = noisy - np.array(by_chance), event.scale
         if self._public is not None:
             scores, variance = self._public.scores_beside(wanted[: len(both)], scores, event.scale**2, self.rows)
-            self._score_noise = math.sqrt(variance)
+            self.score_noise = math.sqrt(variance)
+        self.scored = both
         for (one, other), score in zip(both, scores, strict=True):
             self.scores[one, other] = self.scores[other, one] = score
 
@@ -551,7 +558,7 @@ class NoisyTables:
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
         # The threshold in deviations allows at most _FALSE_A_NODE false pairs a node (Bonferroni).
         chance = min(ndtr(-_CLEAR - plan.few_units(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
-        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * self._score_noise][:places]
+        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * self.score_noise][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
         chosen = chosen or both[: min(places, len(self.nodes))]
