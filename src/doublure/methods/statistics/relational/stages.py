@@ -12,6 +12,10 @@ A table that was split (``unit.per_unit``) is judged as one: how the numbers of 
 any place, or the first ones where there is no order, are counted before all others, and say it for first and next rows,
 which count pairs with what is given alone. Related tables count it in each stage.
 
+Why a unit moves one cell of each table by one: the row that it shows follows from its own key and its own number of
+rows. So with the unit, one count of one table appears or goes, and no other unit's row changes. What first and next
+rows take from that stage is computed from its released counts, and asks for no record.
+
 Of a table whose parent is not the root, a unit shows the rows that hang on one row of the parent. Beside them stand the
 columns of that row, with how many rows hang on it, and those of the rows above it.
 
