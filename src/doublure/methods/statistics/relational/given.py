@@ -38,7 +38,7 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneRow:
-    """How the numbers of one row go together, by the stage that counts them.
+    """The relations between the numbers of one row, by the stage that counts them.
 
     Attributes:
         tree: Draws such a row, given its head and, where rows have an order, its place.
@@ -68,7 +68,7 @@ class OneRow:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GivenRows:
-    """What is known of a stage's rows before it counts, of synthetic units.
+    """Synthetic units that tell what is known of a stage's rows before it counts.
 
     Attributes:
         values: ``(S, parts)`` first what is given when rows are drawn; then, if they are known, numbers of a row.
@@ -120,12 +120,10 @@ class GivenRows:
         return float(self.scores[self.told[one], self.told[other]])
 
     def score(self, axes: Table) -> float:
-        """Return the distance of a pair from independence, less what so few drawn rows differ by chance."""
+        """Return the distance of a pair of given columns from independence."""
         counts = self.counts(axes)
-        sides = counts.sum(1), counts.sum(0)
-        total = max(float(counts.sum()), _LEAST)
-        spread = CHANCE * math.sqrt(self.weight / total) * float(np.outer(*map(np.sqrt, sides)).sum())
-        return float(np.abs(counts - np.outer(*sides) / total).sum()) - spread
+        expected = np.outer(counts.sum(1), counts.sum(0)) / max(float(counts.sum()), _LEAST)
+        return float(np.abs(counts - expected).sum())
 
 
 def draw_what_is_given(
@@ -202,6 +200,7 @@ class StageTables(NoisyTables):
         super().__init__(job, settings)
         self._known = stage.known
         self._given = given
+        self._of_one_table = stage.of_one_table
         self._flags = stage.known + len(stage.repeats)
         before = self._flags - len(stage.repeats) - (len(self.encoder.columns) - self._flags)
         self._told_by_flags = {(before + place, self._flags + place) for place in stage.repeats}
@@ -258,6 +257,8 @@ class StageTables(NoisyTables):
         A cell of shares p and q is expected to have N p q rows, with margins known up to variances s² and t²: its
         difference has a variance of N p q + q² s² + p² t².
         """
+        if not self._of_one_table:
+            return super()._by_chance(both, shares)
         every = [node.single_variance for node in self.nodes]
         found = []
         for one, other in both:
@@ -271,7 +272,8 @@ class StageTables(NoisyTables):
         super()._score_pairs()
         if self._given is None:
             return
-        self._take_off_errors_of_what_is_given()
+        if self._of_one_table:
+            self._take_off_errors_of_what_is_given()
         axes = [node.axis(node.coarse) for node in self.nodes]
         known = self._known
         for one, other in combinations(range(len(axes)), 2):

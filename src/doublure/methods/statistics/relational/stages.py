@@ -65,6 +65,7 @@ class Stage:
         drawn: Whether what is given is taken from units drawn by the stages before, and not counted again.
         repeats: The places in a row of what may be as in the row before; whether it is, is drawn first.
         told: How many of its parts are numbers of one row; an earlier stage has counted how they go together.
+        of_one_table: Whether the tables come out as one.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Stage:
     drawn: bool = False
     repeats: tuple[int, ...] = ()
     told: int = 0
+    of_one_table: bool = False
 
     @property
     def following(self) -> bool:
@@ -202,7 +204,10 @@ def _stage(
     told: int = 0,
 ) -> Stage:
     table = TableSchema(doublure=1, kind="table", unit=Unit(name=schema.unit.name), units=schema.units, columns=columns)
-    return Stage(name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats, told=told)
+    return Stage(
+        name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats, told=told,
+        of_one_table=schema.of_one_table,
+    )  # fmt: skip
 
 
 def _given(column: Column) -> Column:
