@@ -15,6 +15,7 @@ from doublure.data.opening import open_data
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import SettingError
 from doublure.measures.relational import evaluate_related
+from doublure.methods.statistics.relational.given import StageTables
 from doublure.methods.statistics.relational.method import stage_shares
 from doublure.methods.statistics.relational.stages import list_stages
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
@@ -388,3 +389,18 @@ def test_rows_beyond_the_bounds_are_drawn_again(syn):
     last = pd.Series(drawn.frames["stays"]["day"]).groupby(drawn.parents["stays"]).max()
     assert last.max() == 300
     assert (last == 300).mean() < 5 * last.between(290, 299).mean() / 10
+
+
+def test_an_error_of_what_is_given_makes_no_pair_strong():
+    """Drawn units that miss a given column's margin move every score of it alike; its strongest pair stays."""
+    tables = object.__new__(StageTables)
+    tables._known, tables._score_noise = 2, 20.0
+    tables.scores = np.full((6, 6), -np.inf)
+    for place, own in ((0, [500.0, 510, 490, 2000]), (1, [-30.0, 5, 25, 300])):
+        tables.scores[place, 2:] = tables.scores[2:, place] = own
+    tables._take_off_errors_of_what_is_given()
+    assert np.abs(tables.scores[0, 2:5]).max() < 20
+    assert tables.scores[0, 5] == pytest.approx(1493, abs=1)
+    assert tables.scores[1, 2:].tolist() == [-30, 5, 25, 300]  # the margin is right
+    np.testing.assert_array_equal(tables.scores[:2, 2:], tables.scores[2:, :2].T)
+    assert np.isneginf(tables.scores[2:, 2:]).all()

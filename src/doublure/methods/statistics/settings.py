@@ -158,9 +158,15 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
 
 class VisitsStatisticsSettings(RelationalStatisticsSettings):
-    """The settings of ``statistics`` on a table in which a unit has several rows: those of related tables."""
+    """The settings of ``statistics`` on a table in which a unit has several rows: those of related tables.
+
+    Most of the budget goes to rows at any place, which say how the columns of one row go together.
+    """
 
     data: ClassVar[str] = "visits"
+
+    root_share: _Share = 0.15
+    any_share: _Share = 0.5
 
 
 class ImageStatisticsSettings(StatisticsSettings):

@@ -15,7 +15,7 @@ from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
 from doublure.errors import printable
-from doublure.methods.statistics.relational.given import StageTables, draw_what_is_given
+from doublure.methods.statistics.relational.given import OneRow, StageTables, draw_what_is_given
 from doublure.methods.statistics.relational.stages import (
     AS_BEFORE,
     Stage,
@@ -35,7 +35,6 @@ from doublure.methods.statistics.tables.fitting import build_generator, release_
 from doublure.networks.related_layout import ChildPlace
 from doublure.networks.related_units import RelatedGenerator
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_tables import Tree
 from doublure.private.executed import steps_of
 from doublure.schema.columns import Column
 from doublure.schema.related_table import rows_name
@@ -67,24 +66,22 @@ def fit(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
     """
     encoder, generator = _related(job.encoder), build(job.encoder, settings)
     published: list[NoisyTable] = []
-    before, units, anywhere = 0, 1.0, Tree()
+    before, units, one_row = 0, 1.0, OneRow()
     for number, stage in enumerate(list_stages(encoder.schema, anywhere=settings.anywhere)):
         prefix = stage_purpose(stage, "")
         accesses = tuple(access for access in job.accesses if access.purpose.startswith(prefix))
         own = _staged(job, encoder, stage, accesses, published).stage(f"stage{number}", after=before)
         given = None
         if stage.drawn:
-            given = draw_what_is_given(generator, anywhere, stage, units, np.random.default_rng(job.seed))
+            given = draw_what_is_given(generator, one_row, stage, units, np.random.default_rng(job.seed))
         tables = StageTables(own, settings, prefix, stage, given)
         tree = build_generator(own, release_and_fit(own, settings, tables)).tree
-        if stage.turn == "any":
-            anywhere = tree
-        else:
+        if stage.turn != "any":
             _tree_of(generator, stage).take(tree)
         if stage.child < 0:
             units = tables.rows
-        elif stage.following:
-            anywhere = Tree()  # the next child table has its own
+        elif not stage.told and not stage.following:
+            one_row = OneRow.of(stage, tree, tables)
         before += sum(steps_of(access) for access in accesses)
     job.hand_out(tuple(replace(table, columns=tuple(map(encoder.shown, table.columns))) for table in published))
     return generator

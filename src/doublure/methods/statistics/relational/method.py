@@ -19,7 +19,7 @@ from doublure.methods.statistics.relational.stages import Stage, list_stages, st
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.forecast import NoiseForecast, described_relations, relation_limits
 from doublure.methods.statistics.tables.method import TableStatistics
-from doublure.methods.statistics.tables.plan import counted_columns, plan_releases
+from doublure.methods.statistics.tables.plan import COPIES, PAIRS, counted_columns, plan_releases
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
 from doublure.training.job import Job
@@ -55,6 +55,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         return (
             f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
             f"Shares of the budget: {shares}",
+            *_within_rows(schema, settings),
             *(line for of, hidden in found for line in described_relations(hidden, of)),
             *(f"Limit: {line}" for of, hidden in found for line in relation_limits(hidden, of)),
         )
@@ -91,7 +92,9 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         """Return the purpose of each release, its number of tables and its share of the budget."""
         wanted = []
         for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings):
-            planned = plan_releases(stage.schema, "", round_values=settings.round_values, given=stage.given)
+            planned = plan_releases(
+                stage.schema, "", round_values=settings.round_values, given=stage.given, told=stage.told
+            )
             wanted += [
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
@@ -145,17 +148,34 @@ def _hidden_relations(
     """Return what noise hides of relations within each table's rows, and from a row to the next, with its words."""
     related, found = RelationalSchema.of(schema), []
     for stage in list_stages(schema, anywhere=settings.anywhere):
-        if stage.turn == "any":
-            continue  # drawn from for what is given to next rows alone
+        told_first = stage.told and not stage.following
+        if told_first or (stage.turn == "any" and not related.of_one_table):
+            continue  # another stage says how its rows' numbers go together
         name = printable(related.root if stage.child < 0 else related.children[stage.child])
         forecast = NoiseForecast.of(
             stage.schema, touches, stage_purpose(stage, ""), groups=settings.groups, given=stage.given
         )
         of = f" of {name}" if not stage.following else f" of successive rows of {name}"
-        found.append((of, forecast.hidden_relations()))
+        found.append((of, forecast.hidden_given() if stage.told else forecast.hidden_relations()))
         if related.of_one_table and not stage.following:
             found.append((f" of {printable(related.root)} and {name} together", forecast.hidden_given()))
     return found
+
+
+def _within_rows(schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
+    """Return where relations within a row of a split table are counted."""
+    stages = list_stages(schema, anywhere=settings.anywhere)
+    counted = next((stage for stage in stages if stage.child >= 0), None)
+    if counted is None or not any(stage.told for stage in stages):
+        return ()
+    names = counted_columns(counted.schema)[counted.known :]
+    tables = plan_releases(counted.schema, "", round_values=settings.round_values, given=counted.given).tables
+    some = tables.get(PAIRS, 0) // COPIES[PAIRS]
+    unit, where = printable(schema.unit.name), "at any place" if counted.turn == "any" else "any one"
+    return (
+        f"Relations within a row are counted in one row of each {unit}, {where}, for all rows: pairs of "
+        f"{len(names)} columns, and of these with those of the {unit}; the {some} strongest of them at most",
+    )
 
 
 def of_turn(stages: tuple[Stage, ...], stage: Stage, settings: RelationalStatisticsSettings) -> float:

@@ -8,6 +8,14 @@ first rows      those, and the unit's first row of a child table; units with a r
 next rows       those, the row before, the next row with its gap, and the number of rows after it; units with two rows
 ==============  ====================================================================================================
 
+A table that was split (``unit.per_unit``) is judged as one: how the numbers of one row go together comes first. Rows at
+any place, or the first ones where there is no order, are counted before all others, and say it for first and next rows,
+which count pairs with what is given alone. Related tables count it in each stage.
+
+Why a unit moves one cell of each table by one: the row that it shows follows from its own key and its own number of
+rows. So with the unit, one count of one table appears or goes, and no other unit's row changes. What first and next
+rows take from that stage is computed from its released counts, and asks for no record.
+
 Of a table whose parent is not the root, a unit shows the rows that hang on one row of the parent. Beside them stand the
 columns of that row, with how many rows hang on it, and those of the rows above it.
 
@@ -56,6 +64,8 @@ class Stage:
         known: Number of its parts that are given when rows are drawn.
         drawn: Whether what is given is taken from units drawn by the stages before, and not counted again.
         repeats: The places in a row of what may be as in the row before; whether it is, is drawn first.
+        told: How many of its parts are numbers of one row; an earlier stage has counted how they go together.
+        of_one_table: Whether the tables come out as one.
     """
 
     name: str
@@ -65,6 +75,8 @@ class Stage:
     known: int
     drawn: bool = False
     repeats: tuple[int, ...] = ()
+    told: int = 0
+    of_one_table: bool = False
 
     @property
     def following(self) -> bool:
@@ -90,22 +102,28 @@ def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
     for place, name in enumerate(related.children):
         head = _head(related, related.tables[name].parent or "")
         row = _columns(related, name, f"{name}.{{}}", opening=True)
-        found.append(_stage(related, f"first rows of {name}", place, head | row, len(head), drawn=anywhere))
-        if related.most_of_parent(name) == 1:
-            continue
-        if anywhere and related.tables[name].order is not None:
+        several, ordered = related.most_of_parent(name) > 1, related.tables[name].order is not None
+        beside = len(row) if anywhere and several and ordered and related.of_one_table else 0
+        own = _stage(related, f"first rows of {name}", place, head | row, len(head), drawn=anywhere, told=beside)
+        if anywhere and several and ordered:
             known = head | {place_name(name): rows_left(related.most_of_parent(name) + 1)}
-            found.append(_stage(related, f"rows of {name}", place, known | row, len(known), turn="any", drawn=True))
+            at_any = _stage(related, f"rows of {name}", place, known | row, len(known), turn="any", drawn=True)
+            found += [at_any, own] if beside else [own, at_any]
+        else:
+            found.append(own)
+        if not several:
+            continue
         known = head | {left_name(name): rows_left(related.most_of_parent(name))}
         known |= _columns(related, name, f"{name}, before.{{}}")
-        own = own_columns(related, name)
-        again = repeating(related, name, own) if anywhere else ()
+        names = own_columns(related, name)
+        again = repeating(related, name, names) if anywhere else ()
         same = {same_name(name, each): AS_BEFORE for each in again}
         following = known | same | _columns(related, name, f"{name}.{{}}", gap=True)
         found.append(
             _stage(
                 related, f"next rows of {name}", place, following, len(known),
-                turn="next", drawn=anywhere, repeats=tuple(map(own.index, again)),
+                turn="next", drawn=anywhere, repeats=tuple(map(names.index, again)),
+                told=(len(row) - ordered) * (anywhere and related.of_one_table),
             )
         )  # fmt: skip
     return tuple(found)
@@ -183,9 +201,13 @@ def _stage(
     turn: Turn = "first",
     drawn: bool = False,
     repeats: tuple[int, ...] = (),
+    told: int = 0,
 ) -> Stage:
     table = TableSchema(doublure=1, kind="table", unit=Unit(name=schema.unit.name), units=schema.units, columns=columns)
-    return Stage(name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats)
+    return Stage(
+        name=name, child=child, turn=turn, schema=table, known=known, drawn=drawn, repeats=repeats, told=told,
+        of_one_table=schema.of_one_table,
+    )  # fmt: skip
 
 
 def _given(column: Column) -> Column:

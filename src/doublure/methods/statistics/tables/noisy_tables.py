@@ -390,16 +390,18 @@ class NoisyTables:
         wanted += [_nothing()] * (event.tables - len(both))
         expected = ExpectedTables(shares=shares, rows=self.rows, pairs=both, size=event.tables)
         noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)[: len(both)]
-        roots = [float(np.sqrt(own).sum()) for own in shares]
-        # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
-        by_chance = [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
-        scores, self.score_noise = noisy - np.array(by_chance), event.scale
+        scores, self.score_noise = noisy - np.array(self._by_chance(both, shares)), event.scale
         if self._public is not None:
             scores, variance = self._public.scores_beside(wanted[: len(both)], scores, event.scale**2, self.rows)
             self.score_noise = math.sqrt(variance)
         self.scored = both
         for (one, other), score in zip(both, scores, strict=True):
             self.scores[one, other] = self.scores[other, one] = score
+
+    def _by_chance(self, both: Sequence[tuple[int, int]], shares: Sequence[Floats]) -> list[float]:
+        """Return how far independent columns differ from their product: √(2/π) √(N p q) in a cell of share p q."""
+        roots = [float(np.sqrt(own).sum()) for own in shares]
+        return [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
 
     def _unknown_pairs(self) -> Iterable[tuple[int, int]]:
         """Return the pairs whose tables only records tell."""

@@ -142,6 +142,7 @@ def plan_releases(
     round_values: bool = True,
     together: bool = True,
     given: int = 0,
+    told: int = 0,
     target: float = 0.0,
     beside: bool = False,
 ) -> PlannedReleases:
@@ -156,6 +157,7 @@ def plan_releases(
         round_values: Whether round values are counted; if not, cells and single values are counted as much better.
         together: Whether pairs of columns are counted, besides the columns.
         given: How many of the first columns are known already, with all their pairs, and not counted.
+        told: How many of the others have pairs among themselves that are known already, and not counted.
         target: The share of the target's own count.
         beside: Whether pairs are counted beside the target, and never within it.
     """
@@ -169,7 +171,7 @@ def plan_releases(
     blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
-    pairs = (math.comb(nodes + given, 2) - math.comb(given, 2)) * together
+    pairs = (nodes * given + math.comb(nodes, 2) - math.comb(told, 2)) * together
     pairs_within = bool(within) and pairs > 0 and not beside
     pairs_within = pairs_within and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and together and not pairs_within
