@@ -1,4 +1,4 @@
-"""A privacy officer's file of a run, as a page: what is claimed, to be signed; who saw what; what was published.
+"""A privacy officer's file of a run, as a page: the claim, to be signed, and what was published.
 
 It is made of the run folder and its ledger, and reads no record. Of an audit or an evaluation it repeats what attacks
 showed, which was computed on real records: the page is internal.

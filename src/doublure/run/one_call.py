@@ -36,7 +36,7 @@ def synthesize(
         epsilon: The ε of the fit.
         delta: Its δ.
         ledger: What the data set has spent. Where none is, one is made whose cap is this fit alone: a second call is
-            refused until somebody decides on a larger cap, by :meth:`doublure.Ledger.create`.
+            refused until a larger cap is decided on, by :meth:`doublure.Ledger.create`.
         n: Number of records; left out, the schema's public number of units.
         method: As :func:`doublure.plan` takes it.
         seed: As :func:`doublure.fit` takes it.
