@@ -31,6 +31,7 @@ from doublure.errors import (
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest_name
+from doublure.support.progress import followed
 from doublure.support.stopping import signals_ignored
 
 if TYPE_CHECKING:
@@ -374,7 +375,7 @@ def clock(seconds: float | None) -> str:
 
 
 class TerminalProgress:
-    """Stages and bars on stderr; plain lines where stderr is no terminal."""
+    """Stages and bars on stderr; plain lines where stderr is no terminal; and a file that another process follows."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
@@ -404,6 +405,7 @@ class TerminalProgress:
             console=self._console,
             transient=False,
         )
+        self._file = followed()
         self._task: Any = None
         self._name = ""
         self._total: int | None = None
@@ -430,6 +432,8 @@ class TerminalProgress:
     def stage(self, name: str, total: int | None = None) -> None:
         """Begin a stage."""
         self._finish()
+        if self._file is not None:
+            self._file.stage(name, total)
         self._name, self._total = name, total
         self._began = self._said = time.monotonic()
         with on_stderr():
@@ -440,6 +444,8 @@ class TerminalProgress:
 
     def at(self, done: int) -> None:
         """Show how far the stage is."""
+        if self._file is not None:
+            self._file.at(done)
         if self._task is not None:
             with on_stderr():
                 self._bars.update(self._task, completed=done)
