@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from doublure.errors import (
@@ -28,6 +27,7 @@ from doublure.errors import (
     PrivacyWarning,
     SettingError,
     advice_of,
+    place_of,
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest_name
@@ -305,7 +305,7 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
         return _report(_BY_USER, command, as_json)
     if os.environ.get("DOUBLURE_DEBUG"):
         raise error
-    place = _place(error.__traceback__)
+    place = place_of(error)
     defect = DoublureError(
         f"a defect of doublure: {type(error).__name__} at {place}", remedy="set DOUBLURE_DEBUG=1 to see more; report it"
     )
@@ -352,16 +352,6 @@ def _wants_a_number(error: Any) -> bool:
         return True
     found = getattr(error.__cause__, "errors", None)
     return callable(found) and any(each["type"] == "float_parsing" for each in found())
-
-
-def _place(traceback: TracebackType | None) -> str:
-    place = "an unknown place"
-    while traceback is not None:
-        file = Path(traceback.tb_frame.f_code.co_filename)
-        if "doublure" in file.parts:
-            place = f"{file.name}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
 
 
 def clock(seconds: float | None) -> str:

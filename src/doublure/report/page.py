@@ -33,15 +33,20 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     Raises:
         jinja2.UndefinedError: The context lacks a variable.
     """
-    return _environment().get_template(template).render(**context)
+    return render_from("doublure.report", template, context)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
+def render_from(package: str, template: str, context: Mapping[str, Any]) -> str:
+    """Return the HTML of a page from the templates of a package; see :func:`render`."""
+    return _environment(package).get_template(template).render(**context)
+
+
+@lru_cache
+def _environment(package: str) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("doublure.report", "templates"),
+        loader=PackageLoader(package, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,4 +1,4 @@
-"""The codebook in CSV, which a spreadsheet can write and which says all that a schema says.
+"""The codebook in CSV or in a workbook's sheet, which says all that a schema says.
 
 ::
 
@@ -18,6 +18,7 @@ A cell that is a list, a mapping or a text of YAML is read as that: ``{learn: 0.
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import re
@@ -27,9 +28,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
-from doublure.errors import SchemaError, escaped, printable
+from doublure.errors import DataError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rule_files import with_files
@@ -122,7 +124,7 @@ def read(path: Path) -> DataDescription:
         InputError: There is no such file, or it is no text.
         SchemaError: A row is malformed; the message names row and key.
     """
-    rows = csv_rows(read_text(path, _WHAT), path.name)
+    rows = _rows(path)
     header = [cell.strip().lower() for cell in next(rows, [])]
     _check_header(header, path.name)
     entries: dict[str, Entry] = {}
@@ -145,6 +147,34 @@ def read(path: Path) -> DataDescription:
         entries[name] = _entry(cells, place, path.parent)
     whole = dict(with_files(whole, path.parent))  # type: ignore[call-overload]  # a mapping, as it was
     return DataDescription(name=path.name, form="a codebook", entries=entries, whole=whole, folder=path.parent)
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Yield the header and the rows of a CSV file, or of the one sheet of a workbook."""
+    container = find_container(path)
+    if container is None or not container.sheets:
+        yield from csv_rows(read_text(path, _WHAT), path.name)
+        return
+    if not path.is_file():
+        raise InputError("there is no such file", field=path, remedy=f"give the path of {_WHAT}")
+    try:
+        sheet: Any = container.opener(path.name)(path, None)
+        yield (header := list(sheet.columns))
+        for row in sheet.rows(header):
+            yield [_cell_text(cell) for cell in row.cells]
+    except DataError as error:
+        raise SchemaError(error.message, field=error.field, remedy=error.remedy) from None
+
+
+def _cell_text(cell: object) -> str:
+    """Return a cell of a sheet as a CSV file would hold it."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        return cell.date().isoformat()
+    if isinstance(cell, (datetime.datetime, datetime.date)):
+        return cell.isoformat()
+    return "" if cell is None else str(cell)
 
 
 def _add_to(whole: dict[str, Any], cells: Mapping[str, str], place: str) -> None:
@@ -393,6 +423,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _begins_like_one(path: Path) -> bool:
+    container = find_container(path)
+    if container is not None and container.sheets:
+        return True  # no other form is a workbook
     return "column" in [cell.lower() for cell in read_header(path)]
 
 
