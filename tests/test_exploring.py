@@ -51,7 +51,9 @@ def test_a_margin_is_that_of_the_card_in_rows_of_the_bundle(table, received):
     scale = 400 / margins["units"]
     one = table.count({"sex": "Female"})
     assert one.margin == pytest.approx(margins["columns"]["sex"] * scale)
-    assert table.count({"job": ["cook", "nurse"]}).margin == pytest.approx(margins["columns"]["job"] * scale * math.sqrt(2))
+    assert table.count({"job": ["cook", "nurse"]}).margin == pytest.approx(
+        margins["columns"]["job"] * scale * math.sqrt(2)
+    )
     several = table.count({"sex": "Female", "member": "true"})
     assert several.margin is None
     assert several.at_least == pytest.approx(max(margins["columns"][name] for name in ("sex", "member")) * scale)

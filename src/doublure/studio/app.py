@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from starlette.applications import Starlette
@@ -54,7 +55,7 @@ def page(step: Step, visit: Visit, status: int = 200) -> Response:
         "project": studio.project,
         "step": step,
         "steps": [(each, each.done(studio)) for each in STEPS],
-        "following": next((after for before, after in zip(STEPS, STEPS[1:], strict=False) if before is step), None),
+        "following": next((after for before, after in pairwise(STEPS) if before is step and not after.aside), None),
         "same": step.same(studio.project),
         "status": studio.status,
         "can_undo": studio.can_undo,
@@ -66,7 +67,8 @@ def page(step: Step, visit: Visit, status: int = 200) -> Response:
 
 def _home(studio: Studio) -> Callable[[Request], Response]:
     def home(request: Request) -> Response:
-        first = next((step for step in STEPS if not step.done(studio)), STEPS[-1])
+        way = [step for step in STEPS if not step.aside]
+        first = next((step for step in way if not step.done(studio)), way[-1])
         return RedirectResponse(f"/{first.key}", 303)
 
     return home

@@ -20,7 +20,6 @@ import datetime
 import json
 import os
 import secrets
-import shlex
 import shutil
 import signal
 import subprocess
@@ -31,12 +30,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from doublure.errors import InputError
+from doublure.studio.script import command
 from doublure.support import files
 from doublure.support.progress import StageProgress, read_progress
 
 State = Literal["running", "done", "refused", "stopped", "killed"]
 
-_NAME = "doublure"
 _MESSAGES = 20_000
 _INTERRUPTED = "interrupted"
 
@@ -53,16 +52,20 @@ class Jobs:
         self.room, self.folder = room, folder
 
     def start(self, arguments: Sequence[str], **about: str) -> Job:
-        """Start a command of doublure's.
+        """Start a command of doublure's, unless it runs already about the same, such as from a second tab.
 
         Args:
             arguments: Its words, without ``doublure`` and ``--json``.
             about: Facts by which a page finds it again, such as ``run="runs/first"``.
 
         Raises:
-            InputError: The project's folder cannot be written.
+            InputError: It runs already, or the project's folder cannot be written.
         """
         import fcntl
+
+        latest = self.latest(arguments[0], **about)
+        if latest is not None and latest.alive:
+            raise InputError("runs already", field=f"doublure {latest.verb}", remedy="wait until it ends, or stop it")
 
         now = datetime.datetime.now(datetime.UTC)
         path = self.room / f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
@@ -171,7 +174,7 @@ class Job:
     @property
     def command(self) -> str:
         """The command as somebody types it."""
-        return command_line(self.arguments)
+        return command(*self.arguments)
 
     @property
     def alive(self) -> bool:
@@ -272,35 +275,4 @@ _children: dict[Path, subprocess.Popen[bytes]] = {}
 """The processes that this server started itself."""
 
 
-def command_line(arguments: Sequence[str]) -> str:
-    """Return a command as somebody types it in a shell.
-
-    Example:
-        >>> command_line(["fit", "my data.csv", "-o", "runs/first"])
-        "doublure fit 'my data.csv' -o runs/first"
-    """
-    return shlex.join([_NAME, *arguments])
-
-
-def operand(path: str) -> str:
-    """Return a path as a word of a command that no option parser takes for a flag.
-
-    Example:
-        >>> operand("people.csv"), operand("-rf.csv")
-        ('people.csv', './-rf.csv')
-    """
-    return f"./{path}" if path.startswith("-") else path
-
-
-def refuse_running(jobs: Jobs, verb: str, **about: str) -> None:
-    """Refuse to start what runs already, such as from a second tab.
-
-    Raises:
-        InputError: It does.
-    """
-    latest = jobs.latest(verb, **about)
-    if latest is not None and latest.state == "running":
-        raise InputError("runs already", field=f"doublure {verb}", remedy="wait until it has ended, or stop it")
-
-
-__all__ = ["Job", "Jobs", "command_line", "operand", "refuse_running"]
+__all__ = ["Job", "Jobs"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from doublure.report.page import render_from
+from doublure.report.page import render_from, show_name
 
 _PACKAGE = "doublure.studio"
 _STATIC: Mapping[str, tuple[str, str, str]] = {
@@ -20,7 +20,12 @@ _STATIC: Mapping[str, tuple[str, str, str]] = {
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Return the HTML of a page; see :func:`doublure.report.page.render`."""
-    return render_from(_PACKAGE, template, context)
+    return render_from(_PACKAGE, template, {"zipped": _pairs, **context})
+
+
+def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the choices of a list whose values are their own words."""
+    return [(name, show_name(name)) for name in names]
 
 
 @lru_cache

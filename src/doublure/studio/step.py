@@ -50,6 +50,7 @@ class Step:
         parts: Word -> what answers ``/key/word``: a part of the page, or a file (a Starlette response).
         same: The same without the studio; None while there is nothing to run.
         done: Whether the next step can follow.
+        aside: Whether it stands beside the way, and nothing follows it.
     """
 
     key: str
@@ -59,3 +60,4 @@ class Step:
     parts: Mapping[str, Callable[[Visit], Any]] = field(default_factory=dict)
     same: Callable[[Project], Same | None]
     done: Callable[[Studio], bool]
+    aside: bool = False
