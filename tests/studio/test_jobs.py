@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from doublure.studio.jobs import Job, Jobs, operand
+from doublure.studio.jobs import Job, Jobs
+from doublure.studio.script import operand
 
 SCHEMA = """
 doublure: 1

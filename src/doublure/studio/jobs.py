@@ -24,6 +24,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,7 @@ class Jobs:
             (path / "process").write_text(str(process.pid))
         except OSError as error:
             raise files.Unwritable(self.room, error) from None
-        _children[path] = process
+        threading.Thread(target=process.wait, name=f"reaper of {path.name}", daemon=True).start()
         return job
 
     def all(self) -> list[Job]:
@@ -181,8 +182,6 @@ class Job:
         """Whether its process lives."""
         import fcntl
 
-        if (process := _children.get(self.path)) is not None:
-            process.poll()  # so that an ended child is no zombie
         try:
             with self.lock.open("rb+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -249,7 +248,6 @@ class Job:
     def forget(self) -> None:
         """Remove its folder, unless it runs."""
         if not self.alive:
-            _children.pop(self.path, None)
             shutil.rmtree(self.path, ignore_errors=True)
 
     @property
@@ -269,10 +267,6 @@ def _environment(job: Job) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, places)),
         "DOUBLURE_PROGRESS_FILE": str(job.progress_file),
     }
-
-
-_children: dict[Path, subprocess.Popen[bytes]] = {}
-"""The processes that this server started itself."""
 
 
 __all__ = ["Job", "Jobs"]

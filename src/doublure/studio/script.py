@@ -107,7 +107,7 @@ def fitted(project: Project) -> str:
 
 
 def real_data(project: Project) -> str:
-    """Return the file of real rows that pages compare with; empty where the data are in a database and none is chosen."""
+    """Return the file of real rows to compare with; empty where the data are in a database and none is chosen."""
     source = project.source
     own = "" if source is None or source.table is not None else source.place
     return str(project.answers.get("look", {}).get("real") or own)
@@ -132,6 +132,7 @@ def release_words(project: Project) -> list[str]:
     """Return the command of the release."""
     said = project.answers.get("release", {})
     told = [word for key in DETAILS if said.get(key) for word in (f"--{key}", said[key])]
+    told += [] if project.ledger is None else ["--ledger", operand(project.ledger)]
     if said.get("generator"):
         return ["release", fitted(project), "--generator", "-o", released(project), "--zip", *told]
     forms = [word for form in said.get("formats", ()) for word in ("--format", form)]
@@ -195,6 +196,7 @@ def release(project: Project) -> Same | None:
     if said is None or "fit" not in project.answers:
         return None
     told = "".join(f", {key}={said[key]!r}" for key in DETAILS if said.get(key))
+    told += "" if project.ledger is None else f", ledger={project.ledger!r}"
     head = f"import doublure as db\n\nsyn = db.load({fitted(project)!r})\n"
     if said.get("generator"):
         head += f"from doublure.releasing.generator import publish\n\npublish(syn, {released(project)!r}{told})"

@@ -20,7 +20,7 @@ def show(visit: Visit) -> Page:
     """Show what was found, and how to look again."""
     studio, project = visit.studio, visit.project
     name = script.fitted(project)
-    run, said = find_run(studio, name), project.answers.get("look", {})
+    run, said = find_run(studio, name), {"holdout": "", "examples": 0, **project.answers.get("look", {})}
     jobs = jobs_in(studio)
     finished = done_runs(studio)
     context = {

@@ -34,7 +34,9 @@ _WORDS = {
 def show(visit: Visit) -> Page:
     """Show the words of the release, and what has been written."""
     studio, project = visit.studio, visit.project
-    run, said = find_run(studio, script.fitted(project)), project.answers.get("release", {})
+    run = find_run(studio, script.fitted(project))
+    said = dict.fromkeys((*script.DETAILS, "generator", "rows", "formats", "tables", "spreadsheet_safe"), "")
+    said |= project.answers.get("release", {})
     jobs, name = jobs_in(studio), script.released(project)
     written = jobs.latest("release", bundle=name)
     there = (studio.root / name / "card.json").is_file()
