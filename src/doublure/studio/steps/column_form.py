@@ -194,11 +194,13 @@ def _judge(facts: dict[str, Any], name: str, found: Misfit, folder: ProjectFolde
             return
         except SchemaError as error:
             key = (error.field or "").rpartition(", ")[2]
-            with found.at(f"edit--{'lower' if key == 'bounds' else key if key in left else 'type'}"):
+            fact = "bounds" if key in ("lower", "upper") else key
+            field = "lower" if fact == "bounds" else fact if fact in left else "type"
+            with found.at(f"edit--{field}"):
                 raise
-            if key not in left or key == "type":
+            if fact not in left or fact == "type":
                 return
-            del left[key]
+            del left[fact]
         except DoublureError:
             with found.at("edit--values"):
                 raise
