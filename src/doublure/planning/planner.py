@@ -134,13 +134,18 @@ class BudgetRequest:
         else:
             total, chance = check_budget(epsilon, delta, schema.public_units)
         discoveries = sum(question.fact == "values" for question in schema.questions)
-        share = _DISCOVERY_SHARE_OF_DELTA * chance / max(1, discoveries)
+        share = discovery_delta(chance, discoveries)
         return cls(epsilon=total, delta=chance, learned=learned_facts(schema, share))
 
     @property
     def training_delta(self) -> float:
         """The δ that is left for training."""
         return (self.delta or 0.0) - sum(access.delta or 0.0 for access in self.learned)
+
+
+def discovery_delta(delta: float, discoveries: int) -> float:
+    """Return the δ of each discovery of values."""
+    return _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
 
 
 def check_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:

@@ -100,6 +100,8 @@ class Studio:
         self.folder = folder
         self.status = ""
         """What the next page says first, such as that something was saved."""
+        self.found: tuple[int, Any] | None = None
+        """What the owner looked at last, and of which version: private, and kept in memory alone."""
         self._lock = threading.Lock()
         self._before: list[Project] = []
         self._read: tuple[tuple[int, int], Project] | None = None

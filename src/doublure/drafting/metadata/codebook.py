@@ -32,7 +32,7 @@ from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
 from doublure.errors import DataError, InputError, SchemaError, escaped, printable
-from doublure.schema.columns import MOST_VALUES, models, types
+from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rule_files import with_files
 from doublure.schema.schema import MODELS, Schema
@@ -70,6 +70,21 @@ def further() -> tuple[str, ...]:
 def _keys(model: type[BaseModel]) -> dict[str, Any]:
     """Return what a column of a type may say: key, as a file has it -> what it holds."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def keys_of_type(name: str) -> dict[str, str]:
+    """Return the keys that a column of a type may have in a schema file, and what each means; empty where it is told
+    by :data:`KEYS`.
+
+    Args:
+        name: The type.
+
+    Example:
+        >>> keys_of_type("real")["precision"]
+        'decimals'
+    """
+    fields = type_named(name).model_fields.items()
+    return {each.alias or key: each.description or "" for key, each in fields}
 
 
 def _column_models() -> Iterator[type[BaseModel]]:
@@ -344,7 +359,7 @@ def write(schema: Schema) -> str:
     """Return a schema as a codebook: :func:`read` and :meth:`DataDescription.schema` make the same schema of it."""
     plain = schema.to_plain()
     rows = [_of_the_whole(key, value) for key, value in _whole(plain)]
-    rows += [_of_a_column(name, facts) for name, facts in _columns(plain)]
+    rows += [cells_of(name, facts) for name, facts in _columns(plain)]
     used = [key for key in further() if any(key in row for row in rows)]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*KEYS, *used], restval="", lineterminator="\n")
@@ -375,8 +390,8 @@ def _of_the_whole(key: str, value: Any) -> dict[str, str]:
     return {"type": key, "values": yaml_text.inline(value)}
 
 
-def _of_a_column(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row: each fact in the plain spelling that reads back to it, else as YAML."""
+def cells_of(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return a column's row: each fact in the plain spelling that reads back to it, else as YAML."""
     row = {"column": name, "type": str(facts["type"])}
     bounds = facts.get("bounds")
     ends = [_shown(end).strip() for end in bounds] if isinstance(bounds, list) else []

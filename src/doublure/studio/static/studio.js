@@ -134,7 +134,9 @@ document.addEventListener("input", (event) => {
   const pair = field.dataset.mirror && document.getElementById(field.dataset.mirror);
   if (pair) pair.value = field.dataset.log !== undefined ? Number((10 ** field.value).toPrecision(2)) : Math.log10(field.value);
   const form = field.form;
-  if (form && form.dataset.live) {
+  const picked = field.dataset.picks && document.getElementById(field.dataset.picks);
+  if (picked) picked.checked = true;
+  if (form && form.dataset.live && (!form.dataset.when || form.dataset.when === field.id)) {
     clearTimeout(timer);
     timer = setTimeout(() => refresh(form), 200);
   }
