@@ -180,7 +180,9 @@ def test_the_card_as_it_will_be_is_framed_and_nothing_is_written(done):
     assert "A &lt;script&gt;title" in card.text
     assert card.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     assert sorted(done.studio.root.iterdir()) == before
-    assert '<iframe class="sheet-frame" sandbox title=' in done.get("/release/preview?title=x&rows=5").text
+    assert (
+        '<iframe class="sheet-frame" sandbox loading="lazy" title=' in done.get("/release/preview?title=x&rows=5").text
+    )
     assert done.get("/release/preview?title=x%22%3E%3Cscript%3E&rows=5").text.count("<script") == 0
 
 
@@ -215,7 +217,9 @@ def test_a_received_bundle_is_checked_shown_and_counted(released, tmp_path):
     assert "It agrees with its card" in shown
     assert "of 200 synthetic rows" in shown
     assert "compare this fingerprint" in shown
-    frame = re.search(r'<iframe class="sheet-frame" sandbox title="[^"]*" src="([^"]*)"></iframe>', shown)
+    frame = re.search(
+        r'<iframe class="sheet-frame" sandbox loading="lazy" title="[^"]*" src="([^"]*)"></iframe>', shown
+    )
     card = client.get(frame[1].replace("&amp;", "&"))
     assert card.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     assert "allow-same-origin" not in shown

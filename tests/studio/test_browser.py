@@ -1,0 +1,368 @@
+"""The studio in a real browser: the whole way, what may go wrong on it, and that nothing leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from browsing import Server, Visitor, chromium, kept_in, until
+
+import doublure as db
+from doublure.datasets.demo import demo_files
+from doublure.studio.jobs import Jobs
+from doublure.studio.server import running
+
+STEPS = ("data", "people", "columns", "budget", "fit", "look", "release", "received")
+HOSPITAL = Path("/work/shared/cases/hospital")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def enter(browser):
+    """Enter studios, and leave them; no page asked for anything elsewhere or met an error."""
+    visitors: list[Visitor] = []
+
+    def enter(url, **how):
+        visitors.append(Visitor(browser, url, **how))
+        return visitors[-1]
+
+    yield enter
+    for visitor in visitors:
+        assert visitor.elsewhere() == []
+        unexpected = [each for each in visitor.errors if "422" not in each and "409" not in each]
+        assert unexpected == []
+        visitor.leave()
+
+
+def jobs_of(folder):
+    return Jobs(folder / ".studio" / "jobs", folder)
+
+
+def planned(visitor, *, data, rows, schema=None, epsilon="1", cap="3"):
+    """Go from the data to a plan."""
+    visitor.go("/data")
+    visitor.fill(place=data, **({} if schema is None else {"schema": schema}))
+    visitor.press("form button[type=submit]:has-text('Read the header')")
+    visitor.wait("Who is protected?")
+    visitor.page.locator("#who-one").check()
+    visitor.fill(units=str(rows))
+    visitor.press("button:has-text('Save')")
+    visitor.go("/budget")
+    visitor.fill(epsilon=epsilon, dataset="people", cap_epsilon=cap)
+    visitor.press("button:has-text('Make the plan')")
+    visitor.wait("The plan is made")
+
+
+def described(visitor, name, **facts):
+    """Say what is public of a column."""
+    visitor.go(f"/columns?edit={name}#edit")
+    visitor.fill(**{f"edit--{key}": text for key, text in facts.items()})
+    visitor.press("#edit button[type=submit]")
+    visitor.wait(f"Saved: {name}")
+
+
+def fitted(visitor):
+    visitor.go("/fit")
+    visitor.press("#start")
+    visitor.wait("run is finished")
+
+
+@pytest.fixture(scope="module")
+def census(tmp_path_factory):
+    """The bundled table, a tenth of it."""
+    folder = tmp_path_factory.mktemp("census")
+    demo_files(folder)
+    lines = (folder / "adult.csv").read_text().splitlines(keepends=True)
+    (folder / "adult.csv").write_text("".join(lines[:2_001]))
+    lines = (folder / "kept.csv").read_text().splitlines(keepends=True)
+    (folder / "kept.csv").write_text("".join(lines[:501]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def walked(census, browser):
+    """The whole way on the bundled table, by clicks alone."""
+    with running(census) as address:
+        visitor = Visitor(browser, address.url)
+        assert "token" not in visitor.page.url
+        planned(visitor, data="adult.csv", rows=2000, schema="adult.schema.yaml")
+        fitted(visitor)
+        visitor.press("#go-on")
+        visitor.fill(real="adult.csv", holdout="kept.csv")
+        visitor.page.locator("#examples").check()
+        visitor.press("#evaluate")
+        visitor.page.locator("iframe").first.wait_for()
+        frame = visitor.page.frame_locator("iframe").first
+        assert frame.locator(".band").inner_text().startswith("INTERNAL")
+        assert "Real rows beside synthetic ones" in frame.locator("main").inner_text()
+        visitor.go("/release")
+        visitor.fill(rows="500", title="Synthetic adults", contact="a@example.org", licence="CC BY 4.0")
+        visitor.page.locator("#format-parquet").uncheck()
+        visitor.press("#write")
+        visitor.wait("bundle is written")
+        visitor.press("#check")
+        visitor.wait("It agrees with its card")
+        with visitor.page.expect_download() as download:
+            visitor.page.locator("#download").click()
+        download.value.save_as(census / "sent.zip")
+        assert visitor.elsewhere() == []
+        assert visitor.errors == []
+        visitor.leave()
+    return census
+
+
+def test_the_whole_way_ends_in_a_bundle_that_verifies(walked):
+    assert db.verify(walked / "sent.zip", ledger=walked / "people.ledger")["epsilon"] == 1.0
+    assert db.Ledger.open(walked / "people.ledger").spent.epsilon == 1.0
+    commands = (walked / "commands.sh").read_text()
+    for verb in ("plan", "fit", "evaluate", "release", "verify"):
+        assert f"doublure {verb} " in commands
+
+
+def test_no_cell_is_kept_beside_the_run(walked):
+    """Cells of the examples that the evaluation showed are rare enough to be recognised."""
+    import pandas as pd
+
+    frame = pd.read_csv(walked / "adult.csv", dtype=str)
+    rare = set(frame["fnlwgt"] if "fnlwgt" in frame else frame["capital-gain"].loc[lambda gains: gains.str.len() == 4])
+    figures = json.loads((walked / "run" / "run.json").read_text())
+    assert figures["status"] == "done"
+    for name, text in kept_in(walked).items():
+        words = set(text.replace(",", " ").split())
+        assert not words & rare, name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_step_is_accessible(walked, enter, scheme, width):
+    with running(walked) as address:
+        visitor = enter(address.url, scheme=scheme, width=width)
+        found = {}
+        for step in STEPS:
+            visitor.go(f"/{step}")
+            if said := visitor.violations():
+                found[step] = said
+            assert visitor.overflow() == 0, step
+        assert found == {}
+
+
+def test_a_received_bundle_is_opened_by_a_drop_and_counted(walked, enter, tmp_path):
+    with running(tmp_path) as address:
+        visitor = enter(address.url)
+        visitor.go("/received")
+        visitor.page.locator("#archive_file").set_input_files(str(walked / "sent.zip"))
+        visitor.press("#open")
+        visitor.wait("It agrees with its card")
+        visitor.fill(column="sex")
+        visitor.page.locator("#where0").select_option("sex")
+        visitor.fill(is0="Female")
+        visitor.press("#count")
+        assert "of 500 synthetic rows" in visitor.page.locator("#counted").inner_text()
+        visitor.page.locator("iframe").scroll_into_view_if_needed()
+        frame = visitor.page.frame_locator("iframe")
+        assert frame.locator("h1").inner_text() == "Synthetic adults"
+        assert visitor.page.locator("iframe").get_attribute("sandbox") == ""
+        assert visitor.violations() == []
+
+
+def test_no_script_runs_in_a_received_page(walked, enter, tmp_path, monkeypatch):
+    """A page that vouches for itself, as an older or hostile doublure might sign it: the frame alone holds it back."""
+    shutil.copytree(walked / "bundle", tmp_path / "bundle")
+    card = tmp_path / "bundle" / "card.html"
+    hostile = (
+        "<script>document.title='ran';parent.document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
+    )
+    hostile += "<link rel=stylesheet href='http://example.invalid/a.css'>"
+    card.write_text(card.read_text().replace("<head>", "<head>" + hostile).replace("Content-Security-Policy", "x"))
+    monkeypatch.setattr("doublure.studio.steps.received._is_of", lambda job, path: True)
+    with running(tmp_path) as address:
+        visitor = enter(address.url)
+        visitor.go("/received")
+        visitor.page.locator("#archive").select_option("bundle")
+        visitor.press("#open")
+        visitor.page.locator("iframe").scroll_into_view_if_needed()
+        frame = visitor.page.frame_locator("iframe")
+        frame.locator("h1").wait_for()
+        assert frame.locator("html").evaluate("() => self.origin") == "null"
+        assert visitor.page.title() != "ran"
+        assert frame.locator("html").evaluate("() => document.title") != "ran"
+        assert visitor.elsewhere() == []
+        visitor.errors.clear()  # what the policy refused is said there
+
+
+def test_a_second_fit_is_refused_by_the_cap_in_one_line(walked, enter, tmp_path):
+    shutil.copytree(walked, tmp_path / "again")
+    with running(tmp_path / "again") as address:
+        visitor = enter(address.url)
+        visitor.go("/budget")
+        visitor.fill(epsilon="2.5")
+        visitor.press("button:has-text('Make the plan')")
+        visitor.go("/fit")
+        visitor.press("#start")
+        visitor.wait("would be passed")
+        assert "plan for no more than what is left" in visitor.text()
+        assert visitor.violations() == []
+
+
+def test_a_killed_server_loses_no_fit(census, walked, enter, tmp_path):
+    folder = tmp_path / "killed"
+    shutil.copytree(walked, folder)
+    server = Server(folder)
+    visitor = enter(server.url)
+    visitor.go("/budget")
+    visitor.fill(epsilon="0.5")
+    visitor.press("button:has-text('Make the plan')")
+    visitor.go("/fit")
+    visitor.press("#start")
+    visitor.wait("Closing this page does not stop it")
+    server.kill()
+    job = jobs_of(folder).latest("fit")
+    assert job.alive
+    until(
+        lambda: (
+            '"sequence"'
+            in ((folder / "run-2" / "run.json").read_text() if (folder / "run-2" / "run.json").is_file() else "")
+        )
+    )
+    os.kill(int((job.path / "process").read_text()), signal.SIGKILL)
+    until(lambda: not job.alive)
+    visitor.errors.clear()  # a poll met no server
+    server = Server(folder)
+    visitor = enter(server.url)
+    visitor.go("/fit")
+    if "run-2 is finished" not in visitor.text():
+        assert "Going on costs nothing more" in visitor.text()
+        visitor.press("#resume")
+        visitor.wait("run-2 is finished")
+    assert db.Ledger.open(folder / "people.ledger").spent.epsilon == pytest.approx(1.5)
+    visitor.leave = lambda: None
+    said = server.stop()
+    assert [line for line in said.splitlines() if line.startswith("http")] == [server.url]
+    assert "GET" not in said
+
+
+def test_two_tabs_overwrite_nothing(walked, enter, tmp_path):
+    shutil.copytree(walked, tmp_path / "tabs")
+    with running(tmp_path / "tabs") as address:
+        one, two = enter(address.url), enter(address.url)
+        one.go("/people")
+        two.go("/people")
+        one.fill(units="2100")
+        one.press("button:has-text('Save')")
+        two.fill(units="2200")
+        two.press("button:has-text('Save')")
+        assert "changed in another tab" in two.text()
+        one.go("/people")
+        assert one.page.locator("#units").input_value() == "2100"
+
+
+def test_hostile_names_and_cells_are_text(enter, tmp_path):
+    names = ["<script>document.title='ran'</script>.csv", "\u05d0\u05d1 \u0645.csv", "-rf.csv", "a'b\"c&d.csv"]
+    cell = "x" * 10_000_000
+    for name in names:
+        (tmp_path / name.replace("/", "_")).write_text(
+            "<img src=x onerror=document.title='ran'>,\u05e9\u05dc\u05d5\u05dd,n\na,b,1\n"
+        )
+    (tmp_path / "long.csv").write_text(f"a,b\n{cell},1\nx,2\n")
+    (tmp_path / "\u202efdp.csv").write_text("a\n1\n")
+    with running(tmp_path) as address:
+        visitor = enter(address.url)
+        for name in ("-rf.csv", "a'b\"c&d.csv", "long.csv", names[1]):
+            visitor.go("/data")
+            visitor.fill(place=name)
+            visitor.press("button:has-text('Read the header')")
+            assert "xxxxxxxxxx" not in visitor.page.content()
+            visitor.go("/columns")
+            assert visitor.violations() == []
+        visitor.go("/data")
+        assert "\u202e" not in visitor.page.content()
+        assert visitor.page.title() != "ran"
+
+
+def test_a_folder_that_is_not_writable_is_one_line(enter, tmp_path, monkeypatch):
+    from doublure.support import files
+
+    (tmp_path / "people.csv").write_text("a,b\n1,2\n")
+
+    def refuse(path, *args, **how):
+        raise files.Unwritable(path, PermissionError(13, "Permission denied"))
+
+    monkeypatch.setattr("doublure.studio.visit.write_atomic", refuse)  # root may write everywhere
+    with running(tmp_path) as address:
+        visitor = enter(address.url)
+        visitor.go("/data")
+        visitor.fill(place="people.csv")
+        visitor.press("button:has-text('Read the header')")
+        assert "choose a folder that you may write to" in visitor.text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, 401),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Host": "evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+def test_a_foreign_page_is_refused(tmp_path, headers, code):
+    pytest.importorskip("uvicorn")
+    with running(tmp_path) as address:
+        for path in ("/fit", "/look/page?which=report", "/static/studio.js"):
+            request = urllib.request.Request(f"http://127.0.0.1:{address.port}{path}", headers=headers)
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(request)
+            assert caught.value.code == code
+
+
+def test_another_site_cannot_use_the_visitors_cookie(enter, tmp_path):
+    (tmp_path / "other").mkdir()
+    with running(tmp_path) as address, running(tmp_path / "other") as elsewhere:
+        visitor = enter(address.url)
+        visitor.page.goto(elsewhere.url)  # another port: another origin, of the same site
+        said = visitor.page.evaluate(
+            "address => fetch(address, {method: 'POST', body: new URLSearchParams({version: '0'}), mode: 'no-cors',"
+            " credentials: 'include'}).then(answer => answer.type, error => 'refused')",
+            f"http://127.0.0.1:{address.port}/undo",
+        )
+        assert said in ("opaque", "refused")
+        assert not (tmp_path / "project.yaml").exists()
+        visitor.errors.clear()
+        visitor.asked.clear()
+
+
+def test_a_table_of_a_database(enter, small, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    frame = small.frame()[["sex", "age"]]  # noqa: F841 - DuckDB reads it by its name
+    with duckdb.connect(str(tmp_path / "clinic.db")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    with running(tmp_path) as address:
+        visitor = enter(address.url)
+        visitor.go("/data")
+        visitor.page.locator("#database summary").click()
+        visitor.fill(url="duckdb:///clinic.db", table="people")
+        visitor.press("button:has-text('Read the header')")
+        visitor.page.locator("#who-one").check()
+        visitor.fill(units="300")
+        visitor.press("button:has-text('Save')")
+        described(visitor, "sex", values="Female|Male", missing="no")
+        described(visitor, "age", lower="0", upper="100", missing="no")
+        visitor.go("/budget")
+        visitor.fill(epsilon="1", dataset="clinic", cap_epsilon="2")
+        visitor.press("button:has-text('Make the plan')")
+        fitted(visitor)
+        assert "--table people" in visitor.text()
+        visitor.go("/look")
+        assert "The data are in a database" in visitor.text()
+        assert visitor.violations() == []
