@@ -121,7 +121,7 @@ class Visitor:
     def press(self, selector: str) -> None:
         """Press a button, and wait for what follows."""
         self.page.locator(selector).click()
-        self.page.wait_for_timeout(50)
+        self.page.wait_for_timeout(250)  # longer than a form waits for the next key
         self.settle()
 
     def wait(self, text: str) -> None:
