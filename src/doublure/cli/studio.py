@@ -19,9 +19,13 @@ def register(app: typer.Typer) -> None:
 
 
 def studio(
-    folder: Annotated[Path, typer.Argument(help="The project's folder; nothing outside it is read or written.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="The project's folder; nothing outside it is read or written.")
+    ] = Path(),
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one if left out.")] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at: this machine alone, unless told otherwise.")] = LOCAL,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at: this machine alone, unless told otherwise.")
+    ] = LOCAL,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open no browser.")] = False,
     as_json: Json = False,
     config: Config = None,

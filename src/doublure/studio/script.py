@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from doublure.methods.method import customary_delta
 from doublure.studio.project import PLAN, Project
-from doublure.studio.step import Same
+
+
+class Same(NamedTuple):
+    """The same without the studio.
+
+    Attributes:
+        commands: On the command line, in the project's folder.
+        python: In Python, in the project's folder.
+    """
+
+    commands: str
+    python: str
 
 
 def data(project: Project) -> Same | None:
@@ -68,7 +79,9 @@ def budget(project: Project) -> Same | None:
     figures = ["--epsilon", f"{project.epsilon!r}", "--delta", f"{project.delta!r}"]
     lines.append(command("plan", project.schema_file, *chosen, *figures, "-o", PLAN))
     method = "" if project.method == "auto" else f", method={project.method!r}"
-    python.append(f"plan = db.plan({project.schema_file!r}, epsilon={project.epsilon!r}, delta={project.delta!r}{method})")
+    python.append(
+        f"plan = db.plan({project.schema_file!r}, epsilon={project.epsilon!r}, delta={project.delta!r}{method})"
+    )
     python.append(f"plan.save({PLAN!r})")
     return Same("\n".join(lines), "\n".join(python))
 

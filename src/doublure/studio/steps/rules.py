@@ -119,7 +119,9 @@ def say(rule: Mapping[str, Any]) -> str:
     if word == "sum" and isinstance(said, Mapping):
         return f"{said['total']} = {' + '.join(map(str, said['of']))}"
     if word == "implies" and isinstance(said, Mapping):
-        sides = (", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then"))
+        sides = (
+            ", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then")
+        )
         return "if {}, then {}".format(*sides)
     if word == "missing_together":
         return f"missing together: {', '.join(map(str, said))}"
