@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -41,8 +42,6 @@ def serve_until_interrupted(folder: Path, *, host: str = LOCAL, port: int | None
     """Serve a folder until Ctrl-C, which is how a studio ends: done, and no error."""
     from doublure.studio.server import serve
 
-    try:
+    with suppress(KeyboardInterrupt):
         serve(folder, host=host, port=port, browser=browser, say=lambda url: print(url, flush=True))  # noqa: T201
-    except KeyboardInterrupt:
-        pass
     return VerbResult(data={"folder": str(folder)}, text="The studio ended. What was decided is in project.yaml.")

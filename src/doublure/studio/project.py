@@ -180,8 +180,11 @@ class Project(Frozen):
         Raises:
             InputError: It is damaged, or of another version.
         """
+        found = yaml12.load(path, "project")
+        if not isinstance(found, dict):
+            raise InputError("is no project", field=path.name, remedy="move it away and begin again")
         try:
-            return cls.model_validate(yaml12.load(path, "project"))
+            return cls.model_validate(found)
         except ValidationError as error:
             where, message, remedy = finding(error)
             field = f"{path.name} {'.'.join(map(str, where))}".strip()

@@ -65,12 +65,12 @@ class Misfit:
     errors: list[FieldError] = field(default_factory=list)
 
     @contextmanager
-    def at(self, name: str) -> Iterator[None]:
-        """Keep the error of a field."""
+    def at(self, name: str, *others: str) -> Iterator[None]:
+        """Keep the error of a field: the first, or another whose name the error says."""
         try:
             yield
         except DoublureError as error:
-            self.errors += as_fields(error, name)
+            self.errors += as_fields(error, error.field if error.field in others else name)
 
     def stop(self) -> None:
         """Raise what was found, if anything was.

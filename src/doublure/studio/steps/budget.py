@@ -112,7 +112,7 @@ def keep(visit: Visit) -> str:
     found.stop()
     name = project.ledger or chosen or f"{dataset}{_ENDING}"
     path = studio.folder.path(name)
-    with found.at("epsilon"):
+    with found.at("epsilon", "delta"):
         made = plan(studio.schema(project), method=project.method, epsilon=figures["epsilon"], delta=figures["delta"])
     found.stop()
     with found.at("dataset" if new else "ledger"):
