@@ -191,7 +191,11 @@ def vouched(bundle, folder):
     for entry in card["files"]:
         entry["sha256"] = hashlib.sha256((folder / "bundle" / entry["path"]).read_bytes()).hexdigest()
     write_json(folder / "bundle" / "card.json", card)
-    sign(folder / "bundle", (folder / "bundle" / "card.json").read_bytes(), signing_key(folder / "key", folder / "bundle"))
+    sign(
+        folder / "bundle",
+        (folder / "bundle" / "card.json").read_bytes(),
+        signing_key(folder / "key", folder / "bundle"),
+    )
 
 
 def test_no_script_runs_in_a_page_that_a_trusted_publisher_signed(walked, enter, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,13 @@ def register(app: typer.Typer) -> None:
 
 
 def studio(
-    folder: Annotated[Path, typer.Argument(help="The project's folder; nothing outside it is read or written.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="The project's folder; nothing outside it is read or written.")
+    ] = Path(),
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one if left out.")] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at: this machine alone, unless told otherwise.")] = LOCAL,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at: this machine alone, unless told otherwise.")
+    ] = LOCAL,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open no browser.")] = False,
     as_json: Json = False,
     config: Config = None,
@@ -37,8 +42,6 @@ def serve_until_interrupted(folder: Path, *, host: str = LOCAL, port: int | None
     """Serve a folder until Ctrl-C, which is how a studio ends: done, and no error."""
     from doublure.studio.server import serve
 
-    try:
+    with suppress(KeyboardInterrupt):
         serve(folder, host=host, port=port, browser=browser, say=lambda url: print(url, flush=True))  # noqa: T201
-    except KeyboardInterrupt:
-        pass
     return VerbResult(data={"folder": str(folder)}, text="The studio ended. What was decided is in project.yaml.")

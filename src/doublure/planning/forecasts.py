@@ -10,6 +10,7 @@ from doublure.methods import registry
 from doublure.methods.choice import is_reason
 from doublure.methods.method import ErrorForecast
 from doublure.planning.explain import duration
+from doublure.planning.planner import LOOSER
 from doublure.planning.plans import Plan
 from doublure.schema.scalars import label
 
@@ -50,7 +51,7 @@ class PlanForecast:
         pairs: The target with each other column -> the expected total variation of their table, largest first.
         target: The target; None without.
         sentences: The method's own forecast.
-        warnings: Of the plan.
+        warnings: Of the plan, but for its accountant: a forecast may be made by the quicker one.
         seconds: Of a fit on this machine.
     """
 
@@ -101,7 +102,7 @@ def forecast_of(plan: Plan) -> PlanForecast:
         pairs=tuple(sorted(pairs, key=lambda pair: -pair[1])),
         target=target,
         sentences=tuple(said),
-        warnings=tuple(warning for warning in plan.warnings if not is_reason(warning)),
+        warnings=tuple(warning for warning in plan.warnings if not is_reason(warning) and warning != LOOSER),
         seconds=plan.seconds_estimate,
     )
 

@@ -46,6 +46,7 @@ AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
 
+LOOSER = "accountant rdp is looser than pld: it needs more noise for the same epsilon"
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PRINTED = 4  # significant digits of an ε that follows from the noise
 _EXACT = "the operating system's own stream, exact rounded normals"
@@ -434,6 +435,6 @@ def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...]
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
-        found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
+        found.append(LOOSER)
     found += [f"{path}: {message}" for path, message in schema.cautions]
     return tuple(found)

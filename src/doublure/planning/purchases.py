@@ -40,7 +40,9 @@ def describe_purchase(schema: Schema, name: str, fact: str, epsilon: float, *, d
         return f"Finds each value that some {limit:,} of {units * records:,} rows have; all others become {rest}."
     if fact == "bounds":
         limit = column.partition(None).limit(epsilon=epsilon, max_records=records)
-        return f"Finds bounds around all bins that hold some {limit:,} of {units * records:,} values; others are clamped."
+        return (
+            f"Finds bounds around all bins that hold some {limit:,} of {units * records:,} values; others are clamped."
+        )
     if fact == "shares":
         within = records * _IN_95_OF_100 / (epsilon * units)
         return f"Finds the share of each value, within {within:.2g} in 95 of 100 cases."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any
 
 from starlette.applications import Starlette
@@ -35,13 +35,17 @@ def studio_app(studio: Studio, *, token: str, hosts: tuple[str, ...] = LOOPBACK,
         hosts: Names that a browser may ask for.
         cookie: The name of the cookie.
     """
-    routes = [Route("/", _home(studio)), Route("/static/{name}", _static), Route("/undo", _undo(studio), methods=["POST"])]
+    routes = [
+        Route("/", _home(studio)),
+        Route("/static/{name}", _static),
+        Route("/undo", _undo(studio), methods=["POST"]),
+    ]
     for step in STEPS:
         routes.append(Route(f"/{step.key}", _shown(studio, step)))
+        routes += [Route(f"/{step.key}/{word}", _taken(studio, step, word), methods=["POST"]) for word in step.takes]
         routes += [
-            Route(f"/{step.key}/{word}", _taken(studio, step, word), methods=["POST"]) for word in step.takes
+            Route(f"/{step.key}/{word}", _part(studio, step, word)) for word in step.parts if word not in step.takes
         ]
-        routes += [Route(f"/{step.key}/{word}", _part(studio, step, word)) for word in step.parts if word not in step.takes]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _defect})
     return Guard(app, token=token, hosts=hosts, cookie=cookie)
 
@@ -146,9 +150,7 @@ def _answered(step: Step, visit: Visit, take: Callable[[Visit], str]) -> Respons
 
 
 async def _visit(studio: Studio, request: Request) -> Visit:
-    async with request.form(
-        max_fields=_MOST_FIELDS, max_files=_MOST_FILES, max_part_size=_LARGEST_FIELD
-    ) as sent:
+    async with request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES, max_part_size=_LARGEST_FIELD) as sent:
         return await _read(studio, request, sent)
 
 
@@ -159,7 +161,7 @@ async def _read(studio: Studio, request: Request, sent: FormData) -> Visit:
     for name, value in sent.multi_items():
         if isinstance(value, UploadFile):
             if value.filename:
-                uploads[name] = (os.path.basename(value.filename.replace("\\", "/")), await value.read())
+                uploads[name] = (PurePosixPath(value.filename.replace("\\", "/")).name, await value.read())
         else:
             form[name] = value
             lists[name] = (*lists.get(name, ()), value)
@@ -174,4 +176,6 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _defect(request: Request, error: Exception) -> Response:
     """Answer a defect by its place alone: its text may hold private values."""
-    return PlainTextResponse(f"A defect of doublure: {type(error).__name__} at {place_of(error)}. Please report it.", 500)
+    return PlainTextResponse(
+        f"A defect of doublure: {type(error).__name__} at {place_of(error)}. Please report it.", 500
+    )

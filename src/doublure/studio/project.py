@@ -16,6 +16,7 @@ from doublure.schema import Schema
 from doublure.schema.fact_states import UNDECLARED, Frozen
 from doublure.schema.messages import finding
 from doublure.schema.rule_files import with_files
+from doublure.studio.folder import ProjectFolder
 from doublure.support import yaml12
 
 FILE = "project.yaml"
@@ -138,18 +139,23 @@ class Project(Frozen):
             **rules,
         }
 
-    def schema(self, folder: Path) -> Schema:
+    def described(self, folder: ProjectFolder) -> Schema:
         """Return the schema; facts may be undeclared.
 
         Args:
             folder: Where files that it names lie.
 
         Raises:
+            InputError: A file that it names is not inside the folder.
             SchemaError: It contradicts itself.
         """
         if self.own_schema and self.schema_file is not None:
-            return Schema.load(folder / self.schema_file)
-        return Schema.from_plain(with_files(self.plain_schema(), folder), self.schema_file or "schema")  # type: ignore[arg-type]
+            path = folder.existing(self.schema_file)
+            refuse_outside(yaml12.load(path, "schema"), folder)
+            return Schema.load(path)
+        plain: Any = self.plain_schema()
+        refuse_outside(plain, folder)
+        return Schema.from_plain(with_files(plain, folder.root), self.schema_file or "schema")
 
     def schema_text(self) -> str:
         """Return the schema file: a column a line."""
@@ -174,9 +180,36 @@ class Project(Frozen):
         Raises:
             InputError: It is damaged, or of another version.
         """
+        found = yaml12.load(path, "project")
+        if not isinstance(found, dict):
+            raise InputError("is no project", field=path.name, remedy="move it away and begin again")
         try:
-            return cls.model_validate(yaml12.load(path, "project"))
+            return cls.model_validate(found)
         except ValidationError as error:
             where, message, remedy = finding(error)
             field = f"{path.name} {'.'.join(map(str, where))}".strip()
             raise InputError(message, field=field, remedy=remedy or "fix it, or move it away and begin again") from None
+
+
+def refuse_outside(plain: Any, folder: ProjectFolder, *, of_a_column: bool = False) -> None:
+    """Refuse a schema, or a part of one, that names a file outside the folder, such as through a link.
+
+    Raises:
+        InputError: Naming it.
+    """
+    if isinstance(plain, Mapping):
+        for key, value in plain.items():
+            if isinstance(value, str) and (key in _FILE_KEYS or (of_a_column and key == "from")):
+                folder.existing(value)
+            if key in ("columns", "attributes") and isinstance(value, Mapping):
+                for column in value.values():
+                    refuse_outside(column, folder, of_a_column=True)
+            else:
+                refuse_outside(value, folder)
+    elif isinstance(plain, (list, tuple)):
+        for each in plain:
+            refuse_outside(each, folder)
+
+
+_FILE_KEYS = frozenset({"file", "parents", "map", "combinations"})
+"""Keys whose texts name files, wherever they stand in a schema; ``from`` is a file in a column alone."""

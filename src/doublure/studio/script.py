@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from doublure.errors import InputError
 from doublure.methods.method import customary_delta
 from doublure.studio.project import BUNDLE, PLAN, RUN, Project
-from doublure.studio.step import Same
+
+
+class Same(NamedTuple):
+    """The same without the studio.
+
+    Attributes:
+        commands: On the command line, in the project's folder.
+        python: In Python, in the project's folder.
+    """
+
+    commands: str
+    python: str
 
 
 def data(project: Project) -> Same | None:

@@ -65,9 +65,15 @@ def running(folder: str | Path = ".", *, host: str = LOCAL, port: int | None = N
     app = studio_app(studio, token=token, hosts=hosts, cookie=f"doublure-{found}")
     server = uvicorn.Server(
         uvicorn.Config(
-            app, access_log=False, log_config=None, log_level="critical", ws="none", server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=2,
-        )  # fmt: skip
+            app,
+            access_log=False,
+            log_config=None,
+            log_level="critical",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
     )
     serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="studio", daemon=True)
     serving.start()

@@ -7,19 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from doublure.studio.project import Project
+from doublure.studio.script import Same
 from doublure.studio.visit import Studio, Visit
-
-
-class Same(NamedTuple):
-    """The same without the studio.
-
-    Attributes:
-        commands: On the command line, in the project's folder.
-        python: In Python, in the project's folder.
-    """
-
-    commands: str
-    python: str
 
 
 class Page(NamedTuple):

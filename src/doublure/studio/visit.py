@@ -14,6 +14,7 @@ from doublure.schema import Schema
 from doublure.studio import project as projects
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import Project
+from doublure.studio.script import commands_file
 from doublure.support.files import write_atomic
 
 _PRIVATE = 0o600
@@ -64,12 +65,12 @@ class Misfit:
     errors: list[FieldError] = field(default_factory=list)
 
     @contextmanager
-    def at(self, name: str) -> Iterator[None]:
-        """Keep the error of a field."""
+    def at(self, name: str, *others: str) -> Iterator[None]:
+        """Keep the error of a field: the first, or another whose name the error says."""
         try:
             yield
         except DoublureError as error:
-            self.errors += as_fields(error, name)
+            self.errors += as_fields(error, error.field if error.field in others else name)
 
     def stop(self) -> None:
         """Raise what was found, if anything was.
@@ -133,9 +134,9 @@ class Studio:
         """
         project = project or self.project
         if project.own_schema:
-            return project.schema(self.root)
+            return project.described(self.folder)
         if self._made is None or self._made[0] is not project:
-            self._made = (project, project.schema(self.root))
+            self._made = (project, project.described(self.folder))
         return self._made[1]
 
     def change(self, version: int, by: Callable[[Project], Project], said: str) -> Project:
@@ -186,12 +187,10 @@ class Studio:
         return found
 
     def _write(self, new: Project, before: Project) -> None:
-        from doublure.studio.script import commands_file
-
         new = new.changed(version=before.version + 1)
         files: dict[str, str] = {}
         if new.columns and new.schema_file is not None and not new.own_schema:
-            new.schema(self.root)  # refuses what contradicts itself before anything is written
+            new.described(self.folder)  # refuses what contradicts itself before anything is written
             self.folder.path(new.schema_file)
             files[new.schema_file] = new.schema_text()
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}

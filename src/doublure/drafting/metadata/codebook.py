@@ -73,11 +73,7 @@ def _keys(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def keys_of_type(name: str) -> dict[str, str]:
-    """Return the keys that a column of a type may have in a schema file, and what each means; empty where it is told
-    by :data:`KEYS`.
-
-    Args:
-        name: The type.
+    """Return the keys that a column of a type may have in a schema file, and what each means, where that is said.
 
     Example:
         >>> keys_of_type("real")["precision"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from doublure.access import COVERED
 from doublure.errors import DoublureError, InputError, LedgerError, SettingError
@@ -22,7 +22,7 @@ _LEAST, _MOST = 0.05, 10.0
 """The ends of the slider; any ε may be typed. 0.05 is what ``schema check`` proposes for one fact, and above 10 a plan
 warns that ε bounds little."""
 _SHOWN = 8
-_QUICK = "rdp"
+_QUICK: Literal["rdp"] = "rdp"
 """The accountant of a forecast while the slider moves: an upper bound in a tenth of the time of the plan's own."""
 
 
@@ -112,10 +112,8 @@ def keep(visit: Visit) -> str:
     found.stop()
     name = project.ledger or chosen or f"{dataset}{_ENDING}"
     path = studio.folder.path(name)
-    with found.at("epsilon"):
-        made = plan(
-            studio.schema(project), method=project.method, epsilon=figures["epsilon"], delta=figures["delta"]
-        )
+    with found.at("epsilon", "delta"):
+        made = plan(studio.schema(project), method=project.method, epsilon=figures["epsilon"], delta=figures["delta"])
     found.stop()
     with found.at("dataset" if new else "ledger"):
         if "/" in name:
@@ -160,7 +158,9 @@ def _fits(visit: Visit) -> str | None:
         return "It is damaged: make it again."
     project = visit.project
     same = made.epsilon == project.epsilon and made.delta == project.delta
-    return None if same and made.schema == visit.studio.schema(project) else "Something was changed since: make it again."
+    return (
+        None if same and made.schema == visit.studio.schema(project) else "Something was changed since: make it again."
+    )
 
 
 def _figure(text: str, field: str) -> float:

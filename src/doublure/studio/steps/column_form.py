@@ -15,7 +15,7 @@ from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.studio.folder import ProjectFolder
-from doublure.studio.project import ProjectColumn
+from doublure.studio.project import ProjectColumn, refuse_outside
 from doublure.studio.visit import Misfit, Visit
 from doublure.support.guessing import free_word
 
@@ -24,7 +24,7 @@ FACTS = ("values", "bounds", "missing", "shares")
 _APART = ("type", "description", "roles", *FACTS)
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "separate them by |, write -2..8 for whole numbers in a row, or {file: codes.txt} for a list in the folder",
+    "values": "separate them by |, write -2..8 for numbers in a row, or {file: codes.txt} for a list in the folder",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |",
     "shares": "such as {a: 0.3, b: 0.7}",
@@ -131,17 +131,9 @@ def judged(facts: Mapping[str, Any], name: str, folder: ProjectFolder) -> None:
     Raises:
         InputError: Naming the key.
     """
-    for file in files_named(facts):
-        folder.existing(file)
+    refuse_outside({"columns": {name: facts}}, folder)
     read, _ = facts_with_files(facts, folder.root, name)
     Entry(place=name, facts=read).model(name, None)
-
-
-def files_named(facts: Mapping[str, Any]) -> list[str]:
-    """Return the files that facts name."""
-    values = facts.get("values")
-    named = [values["file"]] if isinstance(values, Mapping) and isinstance(values.get("file"), str) else []
-    return [*named, *(facts[key] for key in ("parents", "from") if isinstance(facts.get(key), str))]
 
 
 def bought(facts: Mapping[str, Any], name: str, price: float) -> dict[str, Any]:

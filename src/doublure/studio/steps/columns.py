@@ -128,7 +128,9 @@ def keep(visit: Visit) -> str:
         return before.with_columns({column.name: column.changed(facts=facts, left_out=False)})
 
     with found.at("edit--type"):
-        visit.change(lambda before: _checked(_one_target(by(before), column.name, facts), visit.studio), f"Saved: {column.name}.")
+        visit.change(
+            lambda before: _checked(_one_target(by(before), column.name, facts), visit.studio), f"Saved: {column.name}."
+        )
     found.stop()
     return back(visit)
 
@@ -205,7 +207,9 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     facts = read_facts({"type": new}, column.name)
     if not new or column.facts.get("type") == new:
         return None
-    kept = {key: value for key, value in column.facts.items() if key in keys_of_type(new) and key not in ("type", "dtype")}
+    kept = {
+        key: value for key, value in column.facts.items() if key in keys_of_type(new) and key not in ("type", "dtype")
+    }
     return column.changed(facts={**kept, **facts}, left_out=False)
 
 
@@ -361,13 +365,15 @@ def _one_target(project: Project, name: str, facts: Mapping[str, Any]) -> Projec
 def _checked(project: Project, studio: Studio) -> Project:
     """Return a project whose schema holds together."""
     if any(not column.left_out for column in project.columns):
-        project.schema(studio.root)
+        project.described(studio.folder)
     return project
 
 
 def _is_placeholder(value: object) -> bool:
     """Return whether a proposal's fact is a word in CAPITALS, in a list or as a file, that a person has to replace."""
-    texts: Iterable[object] = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else (value,)
+    texts: Iterable[object] = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else (value,)
+    )
     return any(isinstance(each, str) and each.partition(".")[0].isupper() and len(each) > 3 for each in texts)
 
 

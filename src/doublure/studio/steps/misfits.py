@@ -16,7 +16,10 @@ FILE = "misfits.csv"
 def context(visit: Visit) -> dict[str, Any]:
     """Return what was found last; nothing before it was asked for, or once something was changed."""
     found = visit.studio.found
-    return {"misfits": found[1] if found is not None and found[0] == visit.project.version else None, "misfits_file": FILE}
+    return {
+        "misfits": found[1] if found is not None and found[0] == visit.project.version else None,
+        "misfits_file": FILE,
+    }
 
 
 def look(visit: Visit) -> str:

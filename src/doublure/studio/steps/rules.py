@@ -119,7 +119,9 @@ def say(rule: Mapping[str, Any]) -> str:
     if word == "sum" and isinstance(said, Mapping):
         return f"{said['total']} = {' + '.join(map(str, said['of']))}"
     if word == "implies" and isinstance(said, Mapping):
-        sides = (", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then"))
+        sides = (
+            ", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then")
+        )
         return "if {}, then {}".format(*sides)
     if word == "missing_together":
         return f"missing together: {', '.join(map(str, said))}"
@@ -135,11 +137,11 @@ def _shown(cells: object) -> str:
 
 def _proposed(schema: Schema) -> list[tuple[str, str]]:
     """Return rules that may hold by the names of columns: YAML and words; each goes with those that are there."""
-    declared = list(getattr(schema, "constraints", ()))
+    declared, there = list(getattr(schema, "constraints", ())), schema.to_plain().get("constraints", [])
     found = []
     for text, _ in rules_for(schema.columns, declared):
         rule = yaml12.parse(text.removeprefix("- "), "rule")
-        if "FILE" not in text:
+        if "FILE" not in text and rule not in there:
             found.append((yaml12.inline(rule), say(rule)))
     return found
 
