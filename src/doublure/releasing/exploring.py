@@ -165,14 +165,14 @@ class ReceivedTable:
             counts[_MISSING] += len(cells) - len(known)
             places = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
             for place, number in zip(*np.unique(places, return_counts=True), strict=True):
-                counts[f"{told.text(edges[place])} to {told.text(edges[place + 1])}"] += int(number)
+                counts[_bin(told, edges[place], edges[place + 1])] += int(number)
         every = counts.total()
         if edges is None:
             chosen = counts.most_common(_BINS)
             rest = every - sum(number for _, number in chosen)
             chosen += [(f"{len(counts) - len(chosen):,} others", rest)] if rest else []
         else:
-            labels = [f"{told.text(low)} to {told.text(high)}" for low, high in itertools.pairwise(edges)]
+            labels = [_bin(told, low, high) for low, high in itertools.pairwise(edges)]
             labels += [_MISSING] if counts[_MISSING] else []
             chosen = [(label, counts[label]) for label in labels]
         return [ValueCount(label=label, rows=rows, share=rows / every if every else 0.0) for label, rows in chosen]
@@ -223,9 +223,10 @@ class ReceivedTable:
             numbers = np.concatenate(known).astype(np.float64) if known else np.zeros(1)
             ends = (float(numbers.min(initial=0.0)), float(numbers.max(initial=1.0)))
         low, high = ends
-        whole = told.model.integral and high - low < _BINS
-        number = int(high - low) + 1 if whole else _BINS
-        return np.linspace(low, high + 1 if whole else max(high, math.nextafter(low, math.inf)), number + 1)
+        if told.model.integral:
+            step = math.ceil((high - low + 1) / _BINS)
+            return low + step * np.arange(math.ceil((high - low + 1) / step) + 1)
+        return np.linspace(low, max(high, math.nextafter(low, math.inf)), _BINS + 1)
 
     def _margin(self, where: Mapping[str, object], rows: int) -> dict[str, float | None]:
         """Return the margin of a count, in rows of the bundle: of one column's values, whose noise adds up."""
@@ -239,6 +240,13 @@ class ReceivedTable:
             return {"margin": None, "at_least": max(own) * scale}
         values = len(value) if isinstance(value, list) else 1
         return {"margin": own[0] * scale * math.sqrt(values), "at_least": None}
+
+
+def _bin(told: DescribedColumn, low: float, high: float) -> str:
+    """Return a bin in words; one of whole numbers by its first and its last."""
+    if not told.model.integral:
+        return f"{told.text(low)} to {told.text(high)}"
+    return told.text(low) if high - low == 1 else f"{told.text(low)} to {told.text(high - 1)}"
 
 
 def _read(told: DescribedColumn, value: object) -> Any:

@@ -47,7 +47,7 @@ function show(text, address, before, push) {
     for (const [id, top, left] of before.scrolled) { const each = document.getElementById(id); if (each) { each.scrollTop = top; each.scrollLeft = left; } }
   } else window.scrollTo(0, 0);
   if (new URL(address, document.location).hash) document.querySelector(new URL(address, document.location).hash)?.scrollIntoView();
-  say(made.getElementById("status")?.textContent || (errors ? "" : made.title));
+  document.getElementById("status").textContent = made.getElementById("status")?.textContent || (errors ? "" : made.title);
   start(document.getElementById("main"));
 }
 
@@ -55,12 +55,12 @@ let current = null;
 
 async function load(address, options, push) {
   current?.abort();
-  current = new AbortController();
+  const mine = current = new AbortController();
   const before = kept();
   busy.hidden = false;
   document.getElementById("main").setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(address, { ...options, signal: current.signal, credentials: "same-origin" });
+    const answer = await fetch(address, { ...options, signal: mine.signal, credentials: "same-origin" });
     const type = answer.headers.get("content-type") || "";
     if (!type.startsWith("text/html")) { say(type.startsWith("text/plain") ? await answer.text() : ""); return; }
     const where = answer.redirected || !options.method || options.method === "get" ? answer.url : document.location.href;
@@ -68,8 +68,10 @@ async function load(address, options, push) {
   } catch (error) {
     if (error.name !== "AbortError") say("The studio does not answer. Start it again with doublure studio.");
   } finally {
-    busy.hidden = true;
-    document.getElementById("main")?.removeAttribute("aria-busy");
+    if (mine === current) { // a later request shows for itself that it is busy
+      busy.hidden = true;
+      document.getElementById("main")?.removeAttribute("aria-busy");
+    }
   }
 }
 

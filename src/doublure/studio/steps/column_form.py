@@ -24,7 +24,7 @@ FACTS = ("values", "bounds", "missing", "shares")
 _APART = ("type", "description", "roles", *FACTS)
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "separate them by |, write -2..8 for numbers in a row, or {file: codes.txt} for a list in the folder",
+    "values": "separate them by |, write -2..8 for numbers in a row, or the name of a file in the folder, one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |",
     "shares": "such as {a: 0.3, b: 0.7}",
@@ -115,7 +115,7 @@ def facts_entered(visit: Visit, column: ProjectColumn, found: Misfit, folder: Pr
         if key not in keys or key in ("type", "roles"):
             continue
         with found.at(f"edit--{'lower' if key == 'bounds' else key}"):
-            facts |= _entered(visit, key, column.name)
+            facts |= _entered(visit, key, column.name, folder)
     if (role := visit.text("edit--role")) and "roles" in keys:
         facts["roles"] = [role]
     if text := visit.text("edit--description"):
@@ -156,7 +156,7 @@ def _purchase(facts: Mapping[str, Any], name: str, fact: str, price: float) -> d
     return found
 
 
-def _entered(visit: Visit, key: str, name: str) -> dict[str, Any]:
+def _entered(visit: Visit, key: str, name: str, folder: ProjectFolder) -> dict[str, Any]:
     """Return what a form says of a key."""
     if key not in FACTS:
         return read_facts({key: visit.text(f"edit--{key}")}, name) if visit.text(f"edit--{key}") else {}
@@ -168,9 +168,21 @@ def _entered(visit: Visit, key: str, name: str) -> dict[str, Any]:
         return _purchase(base, name, key, price)
     words = ("lower", "upper") if key == "bounds" else (key,)
     cells = {word: _yes_no(visit.text(f"edit--{word}")) for word in words}
+    if key == "values":
+        cells = {key: _listed(cells[key], folder)}
     if state == "undeclared" or not any(cells.values()):
         return {} if key == "shares" else {key: UNDECLARED}
     return read_facts(cells, name)
+
+
+def _listed(text: str, folder: ProjectFolder) -> str:
+    """Return values as a codebook has them: a file of the folder by its name alone, and one value alone as a list.
+
+    A field is no cell of a table, in which one value may be several that something else separates.
+    """
+    if not text or any(mark in text for mark in "|,;{") or ".." in text:
+        return text
+    return f"{{file: {text}}}" if any(each.name == text and each.is_file() for each in folder.entries()) else f"{text}|"
 
 
 def _yes_no(text: str) -> str:
