@@ -47,7 +47,11 @@ function show(text, address, before, push) {
     for (const [id, top, left] of before.scrolled) { const each = document.getElementById(id); if (each) { each.scrollTop = top; each.scrollLeft = left; } }
   } else window.scrollTo(0, 0);
   if (new URL(address, document.location).hash) document.querySelector(new URL(address, document.location).hash)?.scrollIntoView();
-  document.getElementById("status").textContent = made.getElementById("status")?.textContent || (errors ? "" : made.title);
+  const told = made.getElementById("status")?.textContent || "";
+  const heard = document.createElement("span"); // the page's name, for those who do not see that it has changed
+  heard.className = told ? "" : "unseen";
+  heard.textContent = told || (errors ? "" : made.title);
+  document.getElementById("status").replaceChildren(heard);
   start(document.getElementById("main"));
 }
 
