@@ -20,6 +20,8 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -134,10 +136,10 @@ def _checked(source: Path, archive: zipfile.ZipFile, target: Path) -> dict[str, 
             raise _refusal(fault, entry.filename)
     root = _root(source, [entry.filename for entry in listed])
     chosen = {entry.filename[len(root) :]: entry for entry in listed}
-    lowered = [entry.filename.casefold() for entry in listed]
+    spellings = Counter(entry.filename.casefold() for entry in listed)
     for name, entry in chosen.items():
         parts = PurePosixPath(name).parts
-        if lowered.count(entry.filename.casefold()) > 1:
+        if spellings[entry.filename.casefold()] > 1:
             raise _refusal("is in the archive twice", entry.filename)
         if len(parts) > _DEEPEST or (len(parts) == _DEEPEST and parts[0] != FOLDER):
             raise _refusal("lies in a folder that a bundle does not have", entry.filename)
@@ -191,7 +193,7 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> None
                 if left < 0:
                     raise _refusal("holds more bytes than it states", entry.filename)
                 target.write(part)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, EOFError):
         raise _refusal("is damaged", entry.filename) from None
 
 
