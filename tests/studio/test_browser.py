@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+import xlsxwriter
 from browsing import Server, Visitor, chromium, kept_in, until
 
 import doublure as db
@@ -62,6 +66,8 @@ def planned(visitor, *, data, rows, schema=None, epsilon="1", cap="3"):
     visitor.fill(units=str(rows))
     visitor.press("button:has-text('Save')")
     visitor.go("/budget")
+    visitor.fill(epsilon="7")
+    visitor.wait("right in at most 99.9 of 100")  # the forecast follows the field
     visitor.fill(epsilon=epsilon, dataset="people", cap_epsilon=cap)
     visitor.press("button:has-text('Make the plan')")
     visitor.wait("The plan is made")
@@ -386,3 +392,63 @@ def test_a_table_of_a_database(enter, small, tmp_path):
         visitor.go("/look")
         assert "The data are in a database" in visitor.text()
         assert visitor.violations() == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not HOSPITAL.is_dir(), reason="the hospital case is not here")
+def test_a_hospital_and_its_codebook_in_excel_become_a_bundle(enter, tmp_path):
+    """A steward who writes no Python, with a codebook in Excel: several rows a patient, codes, prices, one refusal."""
+    subprocess.run([sys.executable, str(HOSPITAL / "make.py")], cwd=tmp_path, check=True, capture_output=True)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for path in (tmp_path / "hospital.csv", HOSPITAL / "icd10.txt"):
+        shutil.copy(path, folder)
+    book = xlsxwriter.Workbook(str(tmp_path / "codebook.xlsx"))
+    sheet = book.add_worksheet()
+    with (HOSPITAL / "codes.csv").open(newline="") as file:
+        for at, line in enumerate(csv.reader(file)):
+            for place, cell in enumerate(line):
+                sheet.write_string(at, place, cell)
+    book.close()
+    with running(folder) as address:
+        visitor = enter(address.url)
+        visitor.go("/data")
+        visitor.fill(place="hospital.csv")
+        visitor.page.locator("#codebook_file").set_input_files(str(tmp_path / "codebook.xlsx"))
+        visitor.press("button:has-text('Read the header')")
+        visitor.page.locator("#who-several").check()
+        visitor.fill(id="MRN", max_records="2")
+        visitor.page.locator("#counted-buy").check()
+        visitor.fill(magnitude="2000")
+        visitor.press("button:has-text('Save')")
+        for names, button in ((("email", "icd10"), "propose"), (("note",), "leave_out")):
+            visitor.go("/columns")
+            for name in names:
+                visitor.page.locator(f"input[name=names][value={name}]").check()
+            visitor.page.locator("#many summary").first.click()
+            visitor.press(f"button[value={button}]")
+        visitor.go("/columns?edit=ZIP#edit")
+        visitor.page.locator("[id='edit--values-state-learned']").check()
+        visitor.press("#edit button[type=submit]")
+        described(visitor, "dob", missing="no")
+        described(visitor, "site", values="MAIN", missing="no")
+        described(visitor, "icd10", values="icd10.txt")
+        visitor.press("button:has-text('It holds')")
+        visitor.go("/budget")
+        visitor.fill(epsilon="3", dataset="hospital", cap_epsilon="6")
+        visitor.press("button:has-text('Make the plan')")
+        visitor.go("/fit")
+        visitor.press("#start")
+        visitor.wait("Nothing was charged")  # "<0.2" stands among numbers, and no codebook says so
+        described(visitor, "creatinine", missing="<0.2")
+        visitor.go("/budget")
+        visitor.press("button:has-text('Make the plan')")
+        fitted(visitor)
+        visitor.go("/release")
+        visitor.fill(rows="4000", title="Synthetic stays", licence="CC BY 4.0")
+        visitor.press("#write")
+        visitor.wait("bundle is written")
+        visitor.press("#check")
+        visitor.wait("It agrees with its card")
+        assert visitor.violations() == []
+    assert db.verify(folder / "bundle.zip", ledger=folder / "hospital.ledger")["epsilon"] == 3.0

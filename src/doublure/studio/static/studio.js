@@ -47,10 +47,10 @@ function show(text, address, before, push) {
     for (const [id, top, left] of before.scrolled) { const each = document.getElementById(id); if (each) { each.scrollTop = top; each.scrollLeft = left; } }
   } else window.scrollTo(0, 0);
   if (new URL(address, document.location).hash) document.querySelector(new URL(address, document.location).hash)?.scrollIntoView();
-  const told = made.getElementById("status")?.textContent || "";
+  const said = made.getElementById("status")?.textContent || "";
   const heard = document.createElement("span"); // the page's name, for those who do not see that it has changed
-  heard.className = told ? "" : "unseen";
-  heard.textContent = told || (errors ? "" : made.title);
+  heard.className = said ? "" : "unseen";
+  heard.textContent = said || (errors ? "" : made.title);
   document.getElementById("status").replaceChildren(heard);
   start(document.getElementById("main"));
 }
@@ -81,20 +81,20 @@ async function load(address, options, push) {
 
 function send(form, submitter) {
   const data = new FormData(form, submitter);
-  if (form.method === "get") {
-    const address = new URL(form.action);
+  if (form.getAttribute("method") === "get") {
+    const address = new URL(form.getAttribute("action"), document.location);
     address.search = new URLSearchParams(data).toString();
     return load(address, {}, true);
   }
-  const body = form.enctype === "multipart/form-data" ? data : new URLSearchParams(data);
-  return load((submitter && submitter.getAttribute("formaction")) || form.action, { method: "post", body }, false);
+  const body = form.getAttribute("enctype") === "multipart/form-data" ? data : new URLSearchParams(data);
+  return load((submitter && submitter.getAttribute("formaction")) || form.getAttribute("action"), { method: "post", body }, false);
 }
 
 const own = (address) => address.origin === document.location.origin && !address.pathname.startsWith("/static/");
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (event.defaultPrevented || form.target || form.dataset.plain !== undefined) return;
+  if (event.defaultPrevented || form.hasAttribute("target") || form.hasAttribute("data-plain")) return;
   event.preventDefault();
   say("Working …");
   send(form, event.submitter);
@@ -117,22 +117,27 @@ document.addEventListener("click", (event) => {
 
 window.addEventListener("popstate", () => load(document.location.href, {}, false));
 
+// A field named "dataset" or "action" hides the form's own property of that name: forms are asked by their attributes.
+const told = (form, name) => form && form.getAttribute(name);
+
 // A form with data-live fills the element that it names, 200 ms after the last key.
 let timer = null;
+const refreshes = new WeakMap();
 async function refresh(form) {
-  const target = document.getElementById(form.dataset.live);
-  const address = new URL(form.dataset.part, document.location);
+  const target = document.getElementById(told(form, "data-live"));
+  const address = new URL(told(form, "data-part"), document.location);
   address.search = new URLSearchParams(new FormData(form)).toString();
   target.setAttribute("aria-busy", "true");
-  const asked = (form.asked = (form.asked || 0) + 1);
+  const asked = refreshes.get(form) + 1 || 1;
+  refreshes.set(form, asked);
   try {
     const answer = await fetch(address, { credentials: "same-origin" });
     const text = await answer.text();
-    if (asked !== form.asked || !document.contains(target)) return;
+    if (asked !== refreshes.get(form) || !document.contains(target)) return;
     if (answer.ok) target.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
     else { const said = document.createElement("p"); said.className = "warning"; said.textContent = text; target.replaceChildren(said); }
   } catch { say("The studio does not answer. Start it again with doublure studio."); }
-  finally { if (asked === form.asked) target.removeAttribute("aria-busy"); }
+  finally { if (asked === refreshes.get(form)) target.removeAttribute("aria-busy"); }
 }
 
 document.addEventListener("input", (event) => {
@@ -142,11 +147,11 @@ document.addEventListener("input", (event) => {
   const form = field.form;
   const picked = field.dataset.picks && document.getElementById(field.dataset.picks);
   if (picked) picked.checked = true;
-  if (form && form.dataset.live && (!form.dataset.when || form.dataset.when === field.id)) {
+  if (told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
     clearTimeout(timer);
     timer = setTimeout(() => refresh(form), 200);
   }
-  if (form && form.dataset.search !== undefined) {
+  if (form && form.hasAttribute("data-search")) {
     clearTimeout(timer);
     timer = setTimeout(() => send(form, null), 200);
   }
