@@ -8,6 +8,9 @@
     guard.py     who may ask: token, cookie, host, origin; headers of every answer
     visit.py     one request to a screen, the studio behind it, and the errors beside fields
     pages.py     templates
+    jobs.py      commands as processes that outlive the server
+    runs.py      runs in the folder, and their commands
+    frames.py    pages that are shown, and not trusted
     steps/       one file a screen
     app.py       routes
     server.py    the server on this machine
