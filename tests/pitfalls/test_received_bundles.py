@@ -159,7 +159,7 @@ def check_words(folder, monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", popen)
     with pytest.raises(Recorded):
-        jobs.Jobs(folder / "jobs", folder).start(["verify", "a; touch b"])
+        jobs.StudioJobs(folder / "jobs", folder).start(["verify", "a; touch b"])
     assert "-P" in asked["words"]
     assert asked["words"].index("-P") < asked["words"].index("-m")
     assert asked["words"][-2:] == ["a; touch b", "--json"]
@@ -174,6 +174,6 @@ def test_commands_are_words_and_import_nothing_of_the_folder(tmp_path, monkeypat
 
 
 def test_a_command_that_imports_from_the_folder_is_caught(tmp_path, monkeypatch):
-    plant(monkeypatch, jobs.Jobs, "start", ('"-P"', '"-B"'))
+    plant(monkeypatch, jobs.StudioJobs, "start", ('"-P"', '"-B"'))
     with pytest.raises((AssertionError, ValueError)):
         check_words(tmp_path, monkeypatch)

@@ -21,7 +21,7 @@ from browsing import Server, Visitor, chromium, kept_in, until
 import doublure as db
 from doublure.datasets.demo import demo_files
 from doublure.releasing.signing import new_keys, sign, signing_key
-from doublure.studio.jobs import Jobs
+from doublure.studio.jobs import StudioJobs
 from doublure.studio.server import running
 from doublure.support.files import write_json
 
@@ -53,7 +53,7 @@ def enter(browser):
 
 
 def jobs_of(folder):
-    return Jobs(folder / ".studio" / "jobs", folder)
+    return StudioJobs(folder / ".studio" / "jobs", folder)
 
 
 def planned(visitor, *, data, rows, schema=None, epsilon="1", cap="3"):
@@ -66,8 +66,8 @@ def planned(visitor, *, data, rows, schema=None, epsilon="1", cap="3"):
     visitor.fill(units=str(rows))
     visitor.press("button:has-text('Save')")
     visitor.go("/budget")
-    visitor.fill(epsilon="7")
-    visitor.wait("right in at most 99.9 of 100")  # the forecast follows the field
+    visitor.fill(epsilon="2")
+    visitor.wait("right in at most 88")  # the forecast follows the field
     visitor.fill(epsilon=epsilon, dataset="people", cap_epsilon=cap)
     visitor.press("button:has-text('Make the plan')")
     visitor.wait("The plan is made")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from doublure.studio.jobs import Job, Jobs
+from doublure.studio.jobs import StudioJob, StudioJobs
 from doublure.studio.script import operand
 
 SCHEMA = """
@@ -29,10 +29,10 @@ columns:
 @pytest.fixture
 def jobs(tmp_path):
     (tmp_path / "s.yaml").write_text(SCHEMA)
-    return Jobs(tmp_path / ".studio" / "jobs", tmp_path)
+    return StudioJobs(tmp_path / ".studio" / "jobs", tmp_path)
 
 
-def ended(job: Job, seconds: float = 60) -> Job:
+def ended(job: StudioJob, seconds: float = 60) -> StudioJob:
     until = time.monotonic() + seconds
     while job.alive:
         assert time.monotonic() < until, job.messages
@@ -80,8 +80,8 @@ def test_a_killed_process_is_told_from_one_that_said_something(jobs):
 
 def test_a_job_outlives_the_server_that_started_it(jobs):
     script = (
-        "import sys; from pathlib import Path; from doublure.studio.jobs import Jobs; import os\n"
-        f"job = Jobs(Path({str(jobs.room)!r}), Path({str(jobs.folder)!r})).start("
+        "import sys; from pathlib import Path; from doublure.studio.jobs import StudioJobs; import os\n"
+        f"job = StudioJobs(Path({str(jobs.room)!r}), Path({str(jobs.folder)!r})).start("
         "['keys', 'new', '-o', 'key'])\n"
         "print(job.name, flush=True); os.kill(os.getpid(), 9)"
     )
@@ -111,6 +111,6 @@ def test_a_folder_that_is_not_writable_is_one_line(tmp_path):
 
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError) as caught:
-        Jobs(tmp_path / "file" / "jobs", tmp_path).start(["doctor"])
+        StudioJobs(tmp_path / "file" / "jobs", tmp_path).start(["doctor"])
     assert "\n" not in str(caught.value)
     assert caught.value.remedy

@@ -1,4 +1,4 @@
-"""A bundle as one ZIP file, to be sent, and to be opened by somebody who does not trust its sender.
+"""Packing a bundle into one ZIP file, and unpacking one whose sender is not trusted.
 
 =================================  =====================================================================================
 in an archive                      what happens

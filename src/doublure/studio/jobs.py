@@ -41,7 +41,7 @@ _MESSAGES = 20_000
 _INTERRUPTED = "interrupted"
 
 
-class Jobs:
+class StudioJobs:
     """The jobs of a project.
 
     Args:
@@ -52,7 +52,7 @@ class Jobs:
     def __init__(self, room: Path, folder: Path) -> None:
         self.room, self.folder = room, folder
 
-    def start(self, arguments: Sequence[str], **about: str) -> Job:
+    def start(self, arguments: Sequence[str], **about: str) -> StudioJob:
         """Start a command of doublure's, unless it runs already about the same, such as from a second tab.
 
         Args:
@@ -74,7 +74,7 @@ class Jobs:
             path.mkdir(mode=0o700, parents=True)
             told = {"arguments": list(arguments), "about": about, "began": now.isoformat(timespec="seconds")}
             files.write_json(path / "job.json", told, mode=0o600)
-            job = Job(path)
+            job = StudioJob(path)
             with job.lock.open("wb") as lock, job.outcome_file.open("wb") as out, job.messages_file.open("wb") as said:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 process = subprocess.Popen(
@@ -94,16 +94,16 @@ class Jobs:
         threading.Thread(target=process.wait, name=f"reaper of {path.name}", daemon=True).start()
         return job
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[StudioJob]:
         """Return the jobs, the newest first."""
         found = sorted(self.room.glob("*/job.json"), reverse=True) if self.room.is_dir() else []
-        return [Job(path.parent) for path in found]
+        return [StudioJob(path.parent) for path in found]
 
-    def find(self, name: str) -> Job | None:
+    def find(self, name: str) -> StudioJob | None:
         """Return the job of a name, if there is one."""
         return next((job for job in self.all() if job.name == name), None)
 
-    def latest(self, verb: str, **about: str) -> Job | None:
+    def latest(self, verb: str, **about: str) -> StudioJob | None:
         """Return the newest job of a verb about something."""
         return next(
             (job for job in self.all() if job.verb == verb and about.items() <= job.about.items()),
@@ -112,7 +112,7 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Job:
+class StudioJob:
     """A command that runs, or ran.
 
     Attributes:
@@ -174,7 +174,7 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command as somebody types it."""
+        """The command line."""
         return command(*self.arguments)
 
     @property
@@ -193,7 +193,7 @@ class Job:
 
     @property
     def state(self) -> State:
-        """What became of it; ``killed`` where it ended without a word."""
+        """Its state; ``killed`` where it ended without a word."""
         if self.alive:
             return "running"
         told = self._outcome
@@ -259,7 +259,7 @@ class Job:
         return found if isinstance(found, dict) and "ok" in found else None
 
 
-def _environment(job: Job) -> dict[str, str]:
+def _environment(job: StudioJob) -> dict[str, str]:
     """Return the environment of a job: this doublure, whatever the folder, and the file of its progress."""
     places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     return {
@@ -269,4 +269,4 @@ def _environment(job: Job) -> dict[str, str]:
     }
 
 
-__all__ = ["Job", "Jobs"]
+__all__ = ["StudioJob", "StudioJobs"]

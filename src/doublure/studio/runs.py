@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from doublure.errors import InputError
 from doublure.run.folder import RunFolder
-from doublure.studio.jobs import Job, Jobs
+from doublure.studio.jobs import StudioJob, StudioJobs
 from doublure.studio.step import Page
 from doublure.studio.visit import Studio, Visit
 
@@ -30,14 +30,14 @@ class FoundRun(NamedTuple):
 
     name: str
     state: State
-    job: Job | None
+    job: StudioJob | None
     created: str = ""
     dataset: str = ""
 
 
-def jobs_in(studio: Studio) -> Jobs:
+def jobs_in(studio: Studio) -> StudioJobs:
     """Return the commands of a project."""
-    return Jobs(studio.root.joinpath(*_ROOM), studio.root)
+    return StudioJobs(studio.root.joinpath(*_ROOM), studio.root)
 
 
 def find_run(studio: Studio, name: str) -> FoundRun:

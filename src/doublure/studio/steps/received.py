@@ -12,11 +12,11 @@ from doublure.releasing.archive import CARD, unpack
 from doublure.releasing.exploring import ReceivedTable
 from doublure.releasing.signing import spelt
 from doublure.studio.frames import framed
-from doublure.studio.jobs import Job
+from doublure.studio.jobs import StudioJob
 from doublure.studio.project import Project
 from doublure.studio.runs import free_name, jobs_in, progress, stop
-from doublure.studio.script import command, operand
-from doublure.studio.step import Page, Same, Step
+from doublure.studio.script import Same, command, operand
+from doublure.studio.step import Page, Step
 from doublure.studio.visit import Misfit, Studio, Visit
 from doublure.support import files
 
@@ -128,7 +128,7 @@ def _fingerprint(path: Path) -> str:
     return hashlib.sha256((path / CARD).read_bytes()).hexdigest()
 
 
-def _is_of(job: Job, path: Path) -> bool:
+def _is_of(job: StudioJob, path: Path) -> bool:
     """Whether a check passed, and the card is still the one that it read."""
     return job.result.get("fingerprint") == _fingerprint(path)
 
