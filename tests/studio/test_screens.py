@@ -164,9 +164,9 @@ def test_many_columns_are_changed_by_a_pattern(tmp_path):
     assert sum(column.missing is False for column in columns.values()) == 55
     client.post("/columns/apply", whom="shown", q="Q1_*", state="", do="buy", price="0.02")
     assert {each.column for each in client.studio.schema().questions} == {f"Q1_{part}" for part in range(5)}
-    begun = time.perf_counter()
+    begun = time.process_time()  # the machine may do other things beside
     assert client.get("/columns").text.count('name="names"') == 150
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 def test_applying_to_none_or_what_does_not_fit_is_told_by_column(chosen):

@@ -76,6 +76,7 @@ class Project(Frozen):
         source: The data.
         kind: The kind of data, as in a schema.
         schema_file: The schema's name in the folder.
+        written: The SHA-256 of that file as the studio left it; another was written by hand.
         own_schema: Whether that file is edited as text, as the screen of columns is of one table.
         codebook: The codebook's name in the folder.
         form: Its form, as ``schema draft --from`` names it.
@@ -96,6 +97,7 @@ class Project(Frozen):
     source: DataSource | None = None
     kind: str = "table"
     schema_file: str | None = None
+    written: str | None = None
     own_schema: bool = False
     codebook: str | None = None
     form: str = "codebook"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -179,6 +180,12 @@ class Studio:
         """Whether there is a change to take back."""
         return bool(self._before)
 
+    def _refuse_edited(self, path: Path, known: set[str | None]) -> None:
+        """Refuse to write over a schema that was edited outside the studio."""
+        if path.exists() and _sha256(path.read_bytes()) not in known:
+            remedy = "take it under Data as the schema that is there, or move it away"
+            raise InputError("was edited outside the studio, and would be written over", field=path.name, remedy=remedy)
+
     def _of(self, version: int) -> Project:
         found = self.project
         if found.version != version:
@@ -191,11 +198,17 @@ class Studio:
         files: dict[str, str] = {}
         if new.columns and new.schema_file is not None and not new.own_schema:
             new.described(self.folder)  # refuses what contradicts itself before anything is written
-            self.folder.path(new.schema_file)
-            files[new.schema_file] = new.schema_text()
+            content = new.schema_text()
+            self._refuse_edited(self.folder.path(new.schema_file), {before.written, new.written})
+            new = new.changed(written=_sha256(content.encode()))
+            files[new.schema_file] = content
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}
         for name, text in files.items():
             write_atomic(self.root / name, lambda file, text=text: file.write(text.encode()), mode=_PRIVATE)  # type: ignore[misc]
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -90,7 +91,12 @@ def _column_models() -> Iterator[type[BaseModel]]:
 
 def _keys_where(holds: Callable[[Any], bool]) -> frozenset[str]:
     """Return the keys that hold one thing in each column type that has them."""
-    fields = [each for model in _column_models() for each in _keys(model).items()]
+    return _keys_of_models(tuple(_column_models()), holds)
+
+
+@lru_cache
+def _keys_of_models(models: tuple[type[BaseModel], ...], holds: Callable[[Any], bool]) -> frozenset[str]:
+    fields = [each for model in models for each in _keys(model).items()]
     others = {key for key, annotation in fields if not holds(annotation)}
     return frozenset(key for key, _ in fields if key not in others)
 

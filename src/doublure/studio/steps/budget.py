@@ -65,10 +65,12 @@ def show(visit: Visit) -> Page:
         "fits": _fits(visit),
         "figure": figure,
     }
-    try:
-        context |= forecast_context(studio, project, project.epsilon, delta)
-    except DoublureError as error:
-        context |= {"forecast": None, "refused": str(error)}
+    context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
+    if visit.query.get("forecast"):
+        try:
+            context |= forecast_context(studio, project, project.epsilon, delta)
+        except DoublureError as error:
+            context |= {"refused": str(error)}
     return Page("budget.html.j2", context)
 
 
