@@ -262,13 +262,8 @@ def test_hostile_names_are_shown_as_text(tmp_path):
         assert ">49<" not in answer.text
 
 
-def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described, monkeypatch):
-    from doublure.data.tables import opening
-
-    def read(*_, **__):
-        raise AssertionError("the forecast reads data")
-
-    monkeypatch.setattr(opening, "open_table", read)
+def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described):
+    (described.studio.root / "visits.csv").unlink()
     few, many = (described.get(f"/budget/forecast?epsilon={epsilon}&delta=1e-4") for epsilon in (0.2, 5))
     margins = [float(re.search(r"± ([\d,]+) rows", each.text)[1].replace(",", "")) for each in (few, many)]
     assert margins[0] > 4 * margins[1]
@@ -278,13 +273,13 @@ def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described, monkeyp
 
 
 def test_the_margin_is_that_of_the_plan(described):
-    from doublure.planning.forecasts import forecast_of
+    from doublure.planning.forecasts import forecast_plan
 
     plan = db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4, accountant="rdp")
-    said = forecast_of(plan).margin
+    said = forecast_plan(plan).margin
     shown = described.get("/budget/forecast?epsilon=1&delta=1e-4").text
     assert f"± {said:,.0f} rows" in shown
-    exact = forecast_of(db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4)).margin
+    exact = forecast_plan(db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4)).margin
     assert exact <= said < 1.2 * exact  # the quick bound is above, and not by much
 
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from doublure.errors import DoublureError, place_of
+from doublure.errors import DoublureError, defect_place
 from doublure.studio.guard import LOOPBACK, Guard
 from doublure.studio.pages import render, static
 from doublure.studio.step import Step
@@ -185,5 +185,5 @@ def _refused(request: Request, error: Exception) -> Response:
 def _defect(request: Request, error: Exception) -> Response:
     """Answer a defect by its place alone: its text may hold private values."""
     return PlainTextResponse(
-        f"A defect of doublure: {type(error).__name__} at {place_of(error)}. Please report it.", 500
+        f"A defect of doublure: {type(error).__name__} at {defect_place(error)}. Please report it.", 500
     )

@@ -1,4 +1,4 @@
-"""What was decided in the studio so far, as ``project.yaml``, and the schema that follows from it.
+"""The decisions made in the studio, as ``project.yaml``, and the schema that follows from them.
 
 The schema file and the commands are written from it with every change, so that all goes on without the studio.
 """
@@ -21,7 +21,7 @@ from doublure.support import yaml12
 
 FILE = "project.yaml"
 PLAN, RUN, BUNDLE = "plan.json", "run", "bundle"
-"""What the later commands write."""
+"""Names of what the later commands write."""
 
 
 class DataSource(Frozen):

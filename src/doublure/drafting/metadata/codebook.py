@@ -361,7 +361,7 @@ def write(schema: Schema) -> str:
     """Return a schema as a codebook: :func:`read` and :meth:`DataDescription.schema` make the same schema of it."""
     plain = schema.to_plain()
     rows = [_of_the_whole(key, value) for key, value in _whole(plain)]
-    rows += [cells_of(name, facts) for name, facts in _columns(plain)]
+    rows += [codebook_cells(name, facts) for name, facts in _columns(plain)]
     used = [key for key in further() if any(key in row for row in rows)]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*KEYS, *used], restval="", lineterminator="\n")
@@ -392,7 +392,7 @@ def _of_the_whole(key: str, value: Any) -> dict[str, str]:
     return {"type": key, "values": yaml_text.inline(value)}
 
 
-def cells_of(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def codebook_cells(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return a column's row: each fact in the plain spelling that reads back to it, else as YAML."""
     row = {"column": name, "type": str(facts["type"])}
     bounds = facts.get("bounds")

@@ -1,4 +1,4 @@
-"""Data: a file, a folder or a database. The header and the forms of cells are read, and no value is shown or kept."""
+"""Data: a file, a folder or a database, of which no cell is shown or kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doublure.schema.kinds import KINDS
 from doublure.studio import script
 from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
@@ -42,7 +42,7 @@ def show(visit: Visit) -> Page:
 
 def choose(visit: Visit) -> str:
     """Draft the schema of the chosen data."""
-    found = Misfit()
+    found = FormErrors()
     studio = visit.studio
     source = book = kept = None
     with found.at("place"):
@@ -174,7 +174,7 @@ def confined(studio: Studio, url: str) -> str:
     return f"duckdb:///{studio.folder.existing(address.database)}"
 
 
-def _source(visit: Visit, found: Misfit) -> DataSource | None:
+def _source(visit: Visit, found: FormErrors) -> DataSource | None:
     url, table = visit.text("url"), visit.text("table")
     name = _file(visit, "place", "data_file")
     if url and name:
