@@ -105,7 +105,7 @@ def advice_of(error: BaseException) -> str | None:
     return "; ".join(note for note in getattr(error, "__notes__", ()) if isinstance(note, Advice)) or None
 
 
-def place_of(error: BaseException) -> str:
+def defect_place(error: BaseException) -> str:
     """Return the file and line of this package where an error arose: all of a defect that may be shown."""
     place, traceback = "an unknown place", error.__traceback__
     while traceback is not None:

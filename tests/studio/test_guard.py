@@ -104,6 +104,13 @@ def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere(entered):
         assert not re.search(r"<script(?! src=\"/static/)|\sstyle=|<style|\son\w+=|javascript:|https?://", text), path
 
 
+def test_a_form_without_a_length_or_too_large_is_not_read(entered):
+    headers = {"origin": ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+    assert entered.http.post("/undo", content=iter([b"version=0"]), headers=headers).status_code == 413
+    huge = {**headers, "content-length": "3000000000"}
+    assert entered.http.post("/undo", content=b"version=0", headers=huge).status_code == 413
+
+
 def test_a_defect_is_answered_by_its_place_alone(tmp_path, capsys, monkeypatch):
     entered = StudioClient(tmp_path)
     from starlette.testclient import TestClient

@@ -72,6 +72,27 @@ def test_a_change_that_contradicts_itself_leaves_every_file(chosen):
     assert {path: path.read_bytes() for path in root.iterdir()} == before
 
 
+def test_a_schema_that_was_edited_by_hand_is_not_written_over(chosen):
+    path = chosen.studio.root / "visits.schema.yaml"
+    edited = path.read_text(encoding="utf-8").replace("120", "130")
+    path.write_text(edited, encoding="utf-8")
+    answer = chosen.post("/columns/apply", do="leave_out", names=["ward"], whom="ticked")
+    assert answer.status_code == 422
+    assert "edited outside" in answer.text
+    assert path.read_text(encoding="utf-8") == edited
+    assert chosen.post("/data/choose", place="visits.csv", schema=path.name, form="codebook").status_code == 200
+    assert chosen.studio.schema().columns["age"].bounds == (18, 130)
+    assert chosen.post("/columns/apply", do="leave_out", names=["ward"], whom="ticked").status_code == 200
+
+
+def test_a_draft_takes_no_name_of_another_schema(studio):
+    path = studio.studio.root / "visits.schema.yaml"
+    path.write_text("# by hand\n")
+    assert studio.post("/data/choose", place="visits.csv", form="codebook").status_code == 200
+    assert studio.project.schema_file == "visits-2.schema.yaml"
+    assert path.read_text() == "# by hand\n"
+
+
 def test_a_folder_that_cannot_be_written_is_told(chosen, monkeypatch):
     from doublure.support import files
 

@@ -164,9 +164,9 @@ def test_many_columns_are_changed_by_a_pattern(tmp_path):
     assert sum(column.missing is False for column in columns.values()) == 55
     client.post("/columns/apply", whom="shown", q="Q1_*", state="", do="buy", price="0.02")
     assert {each.column for each in client.studio.schema().questions} == {f"Q1_{part}" for part in range(5)}
-    begun = time.perf_counter()
+    begun = time.process_time()  # the machine may do other things beside
     assert client.get("/columns").text.count('name="names"') == 150
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 def test_applying_to_none_or_what_does_not_fit_is_told_by_column(chosen):
@@ -262,13 +262,8 @@ def test_hostile_names_are_shown_as_text(tmp_path):
         assert ">49<" not in answer.text
 
 
-def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described, monkeypatch):
-    from doublure.data.tables import opening
-
-    def read(*_, **__):
-        raise AssertionError("the forecast reads data")
-
-    monkeypatch.setattr(opening, "open_table", read)
+def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described):
+    (described.studio.root / "visits.csv").unlink()
     few, many = (described.get(f"/budget/forecast?epsilon={epsilon}&delta=1e-4") for epsilon in (0.2, 5))
     margins = [float(re.search(r"± ([\d,]+) rows", each.text)[1].replace(",", "")) for each in (few, many)]
     assert margins[0] > 4 * margins[1]
@@ -278,13 +273,13 @@ def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described, monkeyp
 
 
 def test_the_margin_is_that_of_the_plan(described):
-    from doublure.planning.forecasts import forecast_of
+    from doublure.planning.forecasts import forecast_plan
 
     plan = db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4, accountant="rdp")
-    said = forecast_of(plan).margin
+    said = forecast_plan(plan).margin
     shown = described.get("/budget/forecast?epsilon=1&delta=1e-4").text
     assert f"± {said:,.0f} rows" in shown
-    exact = forecast_of(db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4)).margin
+    exact = forecast_plan(db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4)).margin
     assert exact <= said < 1.2 * exact  # the quick bound is above, and not by much
 
 

@@ -33,7 +33,7 @@ def studio(
 ) -> VerbResult:
     """Lead through the whole way in a browser, from a table to a released bundle.
 
-    The address is printed with a token: whoever has it gets in. Ctrl-C ends it; what was decided stays in FOLDER.
+    The address is printed with a token, which lets its holder in. Ctrl-C ends it; what was decided stays in FOLDER.
     """
     return serve_until_interrupted(folder, host=host, port=port, browser=not no_browser)
 

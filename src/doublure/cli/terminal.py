@@ -27,7 +27,7 @@ from doublure.errors import (
     PrivacyWarning,
     SettingError,
     advice_of,
-    place_of,
+    defect_place,
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest_name
@@ -305,7 +305,7 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
         return _report(_BY_USER, command, as_json)
     if os.environ.get("DOUBLURE_DEBUG"):
         raise error
-    place = place_of(error)
+    place = defect_place(error)
     defect = DoublureError(
         f"a defect of doublure: {type(error).__name__} at {place}", remedy="set DOUBLURE_DEBUG=1 to see more; report it"
     )

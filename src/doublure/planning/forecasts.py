@@ -1,4 +1,4 @@
-"""What a plan's noise will show: the margin of a count, values below it, and pairs with the target. Reads no data."""
+"""Forecast of a plan: the margin of a count, values below it, and pairs with the target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IN_95_OF_100 = 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnForecast:
-    """What will be seen of a column of listed values.
+    """Forecast of a column of listed values.
 
     Attributes:
         name: The column.
@@ -43,7 +43,7 @@ class ColumnForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanForecast:
-    """What a plan's noise will show.
+    """Forecast of a plan. No data is read for it.
 
     Attributes:
         rows: The most rows that are used, public.
@@ -75,15 +75,15 @@ class PlanForecast:
         return margins[len(margins) // 2] if margins else None
 
 
-def forecast_of(plan: Plan) -> PlanForecast:
+def forecast_plan(plan: Plan) -> PlanForecast:
     """Return what a plan's noise will show.
 
     Args:
         plan: The plan.
 
     Example:
-        >>> from doublure.planning.forecasts import forecast_of
-        >>> found = forecast_of(plan)
+        >>> from doublure.planning.forecasts import forecast_plan
+        >>> found = forecast_plan(plan)
         >>> found.columns[0].name, found.columns[0].drowned
         ('sex', False)
     """

@@ -1,4 +1,4 @@
-"""What buying a fact would find: from its price and public figures, before anything is bought."""
+"""Forecast of a purchase: a fact that is bought, from its price and public figures."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from doublure.errors import DoublureError, place_of
+from doublure.errors import DoublureError, defect_place
 from doublure.studio.guard import LOOPBACK, Guard
 from doublure.studio.pages import render, static
 from doublure.studio.step import Step
@@ -23,7 +23,9 @@ from doublure.studio.steps import STEPS
 from doublure.studio.visit import Stale, Studio, Visit, as_fields
 
 _MOST_FIELDS, _MOST_FILES = 20_000, 4
-_LARGEST_FIELD, LARGEST_UPLOAD = 10_000_000, 2_000_000_000
+_LARGEST_FIELD = 10_000_000
+LARGEST_UPLOAD = 2_000_000_000
+"""Bytes of a form with its files: above, a copy through the browser is of no use to anybody."""
 
 
 def studio_app(studio: Studio, *, token: str, hosts: tuple[str, ...] = LOOPBACK, cookie: str = "doublure") -> Any:
@@ -150,6 +152,9 @@ def _answered(step: Step, visit: Visit, take: Callable[[Visit], str]) -> Respons
 
 
 async def _visit(studio: Studio, request: Request) -> Visit:
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > LARGEST_UPLOAD:
+        raise HTTPException(413)
     async with request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES, max_part_size=_LARGEST_FIELD) as sent:
         return await _read(studio, request, sent)
 
@@ -170,12 +175,16 @@ async def _read(studio: Studio, request: Request, sent: FormData) -> Visit:
 
 def _refused(request: Request, error: Exception) -> Response:
     code = getattr(error, "status_code", 400)
-    said = {404: "There is no such page.", 405: "This page takes no such request."}.get(code, "This cannot be read.")
+    said = {
+        404: "There is no such page.",
+        405: "This page takes no such request.",
+        413: "This is too large: put the file into the folder by hand.",
+    }.get(code, "This cannot be read.")
     return PlainTextResponse(said, code)
 
 
 def _defect(request: Request, error: Exception) -> Response:
     """Answer a defect by its place alone: its text may hold private values."""
     return PlainTextResponse(
-        f"A defect of doublure: {type(error).__name__} at {place_of(error)}. Please report it.", 500
+        f"A defect of doublure: {type(error).__name__} at {defect_place(error)}. Please report it.", 500
     )

@@ -1,4 +1,4 @@
-"""Who may ask the studio: one user with a token, from this machine's own pages.
+"""Access to the studio: one user with a token, from the studio's own pages.
 
 The token stands in the address that the terminal prints. The first request with it gets a cookie and is sent on to the
 same address without the token. Every other request needs the cookie. DNS rebinding fails at the host, other pages at
@@ -37,7 +37,7 @@ _LONGEST_COOKIE = 8_000
 
 
 class Guard:
-    """An application that lets one user in, and nobody else.
+    """An application that lets one user in.
 
     Args:
         app: The application behind it.

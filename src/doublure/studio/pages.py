@@ -15,7 +15,7 @@ _STATIC: Mapping[str, tuple[str, str, str]] = {
     "studio.css": (_PACKAGE, "static/studio.css", "text/css; charset=utf-8"),
     "studio.js": (_PACKAGE, "static/studio.js", "text/javascript; charset=utf-8"),
 }
-"""What pages load: name -> package, place and type. Nothing comes from elsewhere."""
+"""Name -> package, place and type of a style or script. Nothing comes from elsewhere."""
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:

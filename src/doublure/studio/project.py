@@ -1,4 +1,4 @@
-"""What was decided in the studio so far, as ``project.yaml``, and the schema that follows from it.
+"""The decisions made in the studio, as ``project.yaml``, and the schema that follows from them.
 
 The schema file and the commands are written from it with every change, so that all goes on without the studio.
 """
@@ -21,7 +21,7 @@ from doublure.support import yaml12
 
 FILE = "project.yaml"
 PLAN, RUN, BUNDLE = "plan.json", "run", "bundle"
-"""What the later commands write."""
+"""Names of what the later commands write."""
 
 
 class DataSource(Frozen):
@@ -76,6 +76,7 @@ class Project(Frozen):
         source: The data.
         kind: The kind of data, as in a schema.
         schema_file: The schema's name in the folder.
+        written: The SHA-256 of that file as the studio left it; another was written by hand.
         own_schema: Whether that file is edited as text, as the screen of columns is of one table.
         codebook: The codebook's name in the folder.
         form: Its form, as ``schema draft --from`` names it.
@@ -96,6 +97,7 @@ class Project(Frozen):
     source: DataSource | None = None
     kind: str = "table"
     schema_file: str | None = None
+    written: str | None = None
     own_schema: bool = False
     codebook: str | None = None
     form: str = "codebook"

@@ -24,7 +24,7 @@ class Address(NamedTuple):
     """Where a studio is.
 
     Attributes:
-        url: With the token; whoever has it gets in.
+        url: With the token, which lets its holder in.
         port: Its port.
     """
 

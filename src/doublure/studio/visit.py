@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,12 +51,12 @@ class Misfits(InputError):
 
 
 @dataclass
-class Misfit:
+class FormErrors:
     """Collects the errors of a form, so that all are told at once.
 
     Example:
-        >>> from doublure.studio.visit import Misfit
-        >>> found = Misfit()
+        >>> from doublure.studio.visit import FormErrors
+        >>> found = FormErrors()
         >>> with found.at("epsilon"):
         ...     raise db.errors.SettingError("must be above 0", field="epsilon")
         >>> found.errors
@@ -70,7 +71,7 @@ class Misfit:
         try:
             yield
         except DoublureError as error:
-            self.errors += as_fields(error, error.field if error.field in others else name)
+            self.errors += as_fields(error, error.field if error.field and error.field in others else name)
 
     def stop(self) -> None:
         """Raise what was found, if anything was.
@@ -179,6 +180,12 @@ class Studio:
         """Whether there is a change to take back."""
         return bool(self._before)
 
+    def _refuse_edited(self, path: Path, known: set[str | None]) -> None:
+        """Refuse to write over a schema that was edited outside the studio."""
+        if path.exists() and _sha256(path.read_bytes()) not in known:
+            remedy = "take it under Data as the schema that is there, or move it away"
+            raise InputError("was edited outside the studio, and would be written over", field=path.name, remedy=remedy)
+
     def _of(self, version: int) -> Project:
         found = self.project
         if found.version != version:
@@ -189,13 +196,20 @@ class Studio:
     def _write(self, new: Project, before: Project) -> None:
         new = new.changed(version=before.version + 1)
         files: dict[str, str] = {}
-        if new.columns and new.schema_file is not None and not new.own_schema:
+        schema_file = new.schema_file
+        if new.columns and schema_file is not None and not new.own_schema:
             new.described(self.folder)  # refuses what contradicts itself before anything is written
-            self.folder.path(new.schema_file)
-            files[new.schema_file] = new.schema_text()
+            content = new.schema_text()
+            self._refuse_edited(self.folder.path(schema_file), {before.written, new.written})
+            new = new.changed(written=_sha256(content.encode()))
+            files[schema_file] = content
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}
         for name, text in files.items():
             write_atomic(self.root / name, lambda file, text=text: file.write(text.encode()), mode=_PRIVATE)  # type: ignore[misc]
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -90,7 +91,12 @@ def _column_models() -> Iterator[type[BaseModel]]:
 
 def _keys_where(holds: Callable[[Any], bool]) -> frozenset[str]:
     """Return the keys that hold one thing in each column type that has them."""
-    fields = [each for model in _column_models() for each in _keys(model).items()]
+    return _keys_of_models(tuple(_column_models()), holds)
+
+
+@lru_cache
+def _keys_of_models(models: tuple[type[BaseModel], ...], holds: Callable[[Any], bool]) -> frozenset[str]:
+    fields = [each for model in models for each in _keys(model).items()]
     others = {key for key, annotation in fields if not holds(annotation)}
     return frozenset(key for key, _ in fields if key not in others)
 
@@ -355,7 +361,7 @@ def write(schema: Schema) -> str:
     """Return a schema as a codebook: :func:`read` and :meth:`DataDescription.schema` make the same schema of it."""
     plain = schema.to_plain()
     rows = [_of_the_whole(key, value) for key, value in _whole(plain)]
-    rows += [cells_of(name, facts) for name, facts in _columns(plain)]
+    rows += [codebook_cells(name, facts) for name, facts in _columns(plain)]
     used = [key for key in further() if any(key in row for row in rows)]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*KEYS, *used], restval="", lineterminator="\n")
@@ -386,7 +392,7 @@ def _of_the_whole(key: str, value: Any) -> dict[str, str]:
     return {"type": key, "values": yaml_text.inline(value)}
 
 
-def cells_of(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def codebook_cells(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return a column's row: each fact in the plain spelling that reads back to it, else as YAML."""
     row = {"column": name, "type": str(facts["type"])}
     bounds = facts.get("bounds")

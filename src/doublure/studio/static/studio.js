@@ -175,6 +175,7 @@ function poll(element) {
 }
 
 function start(within) {
+  for (const each of within.querySelectorAll("form[data-live]")) if (each.querySelector("[data-at-once]")) refresh(each);
   for (const each of within.querySelectorAll("[data-poll]")) if (!each.polled) { each.polled = true; poll(each); }
 }
 

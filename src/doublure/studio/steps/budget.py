@@ -10,12 +10,12 @@ from doublure.errors import DoublureError, InputError, LedgerError, SettingError
 from doublure.guarantee import figure
 from doublure.ledger import Ledger
 from doublure.planning import Plan, plan
-from doublure.planning.forecasts import PlanForecast, forecast_of
+from doublure.planning.forecasts import PlanForecast, forecast_plan
 from doublure.releasing.plain_words import coin_sentence
 from doublure.studio import script
 from doublure.studio.project import PLAN, Project
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 
 _ENDING = ".ledger"
 _LEAST, _MOST = 0.05, 10.0
@@ -65,10 +65,12 @@ def show(visit: Visit) -> Page:
         "fits": _fits(visit),
         "figure": figure,
     }
-    try:
-        context |= forecast_context(studio, project, project.epsilon, delta)
-    except DoublureError as error:
-        context |= {"forecast": None, "refused": str(error)}
+    context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
+    if visit.query.get("forecast"):
+        try:
+            context |= forecast_context(studio, project, project.epsilon, delta)
+        except DoublureError as error:
+            context |= {"refused": str(error)}
     return Page("budget.html.j2", context)
 
 
@@ -82,7 +84,7 @@ def forecast(visit: Visit) -> Page:
 def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float) -> dict[str, Any]:
     """Return what the forecast of an ε and a δ shows."""
     made = plan(studio.schema(project), method=project.method, epsilon=epsilon, delta=delta, accountant=_QUICK)
-    found: PlanForecast = forecast_of(made)
+    found: PlanForecast = forecast_plan(made)
     covered = made.guarantee.kind in COVERED
     return {
         "forecast": found,
@@ -98,7 +100,7 @@ def forecast_context(studio: Studio, project: Project, epsilon: float, delta: fl
 
 def keep(visit: Visit) -> str:
     """Make the ledger if there is none, and the plan."""
-    found, project, studio = Misfit(), visit.project, visit.studio
+    found, project, studio = FormErrors(), visit.project, visit.studio
     figures: dict[str, float] = {}
     chosen = visit.text("ledger")
     new = not (project.ledger or chosen)

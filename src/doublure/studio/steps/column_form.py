@@ -8,7 +8,7 @@ from typing import Any
 
 from doublure.drafting.check import LEARN_EPSILON
 from doublure.drafting.codebook import Entry, facts_with_files
-from doublure.drafting.metadata.codebook import cells_of, further, keys_of_type, read_facts
+from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
 from doublure.errors import DoublureError, SchemaError
 from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
@@ -16,7 +16,7 @@ from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import ProjectColumn, refuse_outside
-from doublure.studio.visit import Misfit, Visit
+from doublure.studio.visit import FormErrors, Visit
 from doublure.support.guessing import free_word
 
 FACTS = ("values", "bounds", "missing", "shares")
@@ -64,7 +64,7 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
         type_: The type that is chosen in the form.
     """
     facts = {**column.facts, "type": type_}
-    cells = cells_of(column.name, column.facts)
+    cells = codebook_cells(column.name, column.facts)
     model = _model_of(column, facts)
     found = []
     for fact in FACTS:
@@ -91,11 +91,11 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
 
 def further_fields(column: ProjectColumn, type_: str) -> list[tuple[str, str, str]]:
     """Return the further keys of a type: key, text and meaning."""
-    cells, keys = cells_of(column.name, column.facts), keys_of_type(type_)
+    cells, keys = codebook_cells(column.name, column.facts), keys_of_type(type_)
     return [(key, cells.get(key, ""), keys[key]) for key in further() if key in keys and key not in _APART]
 
 
-def facts_entered(visit: Visit, column: ProjectColumn, found: Misfit, folder: ProjectFolder) -> dict[str, Any]:
+def facts_entered(visit: Visit, column: ProjectColumn, found: FormErrors, folder: ProjectFolder) -> dict[str, Any]:
     """Return the facts that a form holds; all that do not fit are told beside their fields.
 
     Args:
@@ -189,7 +189,7 @@ def _yes_no(text: str) -> str:
     return {"yes": "true", "no": "false"}.get(text.lower(), text)
 
 
-def _judge(facts: dict[str, Any], name: str, found: Misfit, folder: ProjectFolder) -> None:
+def _judge(facts: dict[str, Any], name: str, found: FormErrors, folder: ProjectFolder) -> None:
     """Tell all that does not go together, key by key."""
     left = dict(facts)
     while True:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from doublure.drafting.check import LEARN_EPSILON, check
 from doublure.drafting.codebook import OMITTED, fits_pattern
-from doublure.drafting.metadata.codebook import cells_of, keys_of_type, read_facts
+from doublure.drafting.metadata.codebook import codebook_cells, keys_of_type, read_facts
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import types
@@ -19,7 +19,7 @@ from doublure.studio.project import Project, ProjectColumn
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import misfits, rules
 from doublure.studio.steps.column_form import STATES, bought, fact_fields, facts_entered, further_fields, judged
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support.files import write_atomic
 
 _LEFT = "left"
@@ -67,7 +67,7 @@ def show(visit: Visit) -> Page:
     if not project.columns:
         return Page("columns.html.j2", {"rows": (), "counts": {}})
     schema = visit.studio.schema(project)
-    every = rows_of(project, schema)
+    every = table_rows(project, schema)
     asked, state = visit.query.get("q", ""), visit.query.get("state", "")
     shown = [row for row in every if wanted(row, asked, state)]
     context: dict[str, Any] = {
@@ -79,7 +79,7 @@ def show(visit: Visit) -> Page:
         "state": state,
         "types": types(),
         "price": LEARN_EPSILON,
-        "here": query_of(visit),
+        "here": search_query(visit),
         "target": schema.target,
         "notes": [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None],
         "edit": None,
@@ -105,7 +105,7 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
         "role": roles[0],
         "roles": _ROLES,
         "types": types(),
-        "here": query_of(visit),
+        "here": search_query(visit),
         "proposal": "" if column.proposal is None else in_words(column.name, column.proposal),
     }
 
@@ -120,7 +120,7 @@ def fields(visit: Visit) -> Page:
 def keep(visit: Visit) -> str:
     """Keep what was entered of one column."""
     column = _named(visit.project, visit.text("name"))
-    found = Misfit()
+    found = FormErrors()
     facts = facts_entered(visit, column, found, visit.studio.folder)
     found.stop()
 
@@ -140,14 +140,14 @@ def apply(visit: Visit) -> str:
     project, does = visit.project, visit.text("do")
     names = visit.lists.get("names", ())
     if visit.text("whom") == "shown":
-        every = rows_of(project, visit.studio.schema(project))
+        every = table_rows(project, visit.studio.schema(project))
         names = tuple(row.column.name for row in every if wanted(row, visit.text("q"), visit.text("state")))
     chosen = [_named(project, name) for name in names]
     if not chosen:
         raise InputError("no column is ticked", field="columns", remedy="tick some, or choose all that are shown")
     if does not in _CHANGES:
         raise InputError("is nothing that can be done", field="do", remedy="choose one of the buttons")
-    found = Misfit()
+    found = FormErrors()
     changed: dict[str, ProjectColumn] = {}
     for column in chosen:
         with found.at(f"names--{column.name}" if len(chosen) > 1 else ""):
@@ -271,7 +271,7 @@ _SAID = {
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(project: Project, schema: Schema) -> list[Row]:
+def table_rows(project: Project, schema: Schema) -> list[Row]:
     """Return the table's rows."""
     prices: dict[str, float] = {}
     for question in schema.questions:
@@ -299,7 +299,9 @@ def rows_of(project: Project, schema: Schema) -> list[Row]:
 
 def in_words(name: str, facts: Mapping[str, Any]) -> str:
     """Return facts in a line, as a codebook has them, without type, role and description."""
-    cells = cells_of(name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")})
+    cells = codebook_cells(
+        name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
+    )
     said = []
     if "lower" in cells:
         said.append(f"{cells['lower']} to {cells['upper']}")
@@ -330,7 +332,7 @@ def wanted(row: Row, asked: str, state: str) -> bool:
     return any(asked.lower() in each.lower() for each in told)
 
 
-def query_of(visit: Visit) -> str:
+def search_query(visit: Visit) -> str:
     """Return the search, to come back to."""
     found = {key: value for key in ("q", "state") if (value := visit.query.get(key) or visit.text(key))}
     return urlencode(found)
@@ -338,7 +340,7 @@ def query_of(visit: Visit) -> str:
 
 def back(visit: Visit) -> str:
     """Return the address to come back to: the same search."""
-    query = query_of(visit)
+    query = search_query(visit)
     return "/columns" + (f"?{query}" if query else "")
 
 

@@ -1,7 +1,8 @@
-"""Data: a file, a folder or a database. The header and the forms of cells are read, and no value is shown or kept."""
+"""Data: a file, a folder or a database, of which no cell is shown or kept."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from doublure.schema.kinds import KINDS
 from doublure.studio import script
 from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
@@ -41,7 +42,7 @@ def show(visit: Visit) -> Page:
 
 def choose(visit: Visit) -> str:
     """Draft the schema of the chosen data."""
-    found = Misfit()
+    found = FormErrors()
     studio = visit.studio
     source = book = kept = None
     with found.at("place"):
@@ -70,7 +71,9 @@ def choose(visit: Visit) -> str:
 
     def chosen(before: Project) -> Project:
         new = before.changed(source=source, codebook=book, form=visit.text("form") or "codebook", answers={})
-        return from_schema(new, made, kept) if kept is not None else from_draft(new, made)
+        if kept is not None:
+            return from_schema(new, made, kept)
+        return from_draft(new, made, _free_name(studio, source, before))
 
     project = visit.change(chosen, f"The header was read: {len(made.columns)} columns.")
     if project.own_schema and kept is None and project.schema_file is not None:
@@ -79,9 +82,15 @@ def choose(visit: Visit) -> str:
     return "/people"
 
 
-def from_draft(project: Project, made: Draft) -> Project:
+def _free_name(studio: Studio, source: DataSource, before: Project) -> str:
+    """Return the name of the schema that is drafted: the data's, unless a file of that name is not the studio's."""
+    names = (f"{source.stem}{more}{_SCHEMA_ENDING}" for more in ("", *(f"-{number}" for number in range(2, 1_000))))
+    own = before.schema_file if before.written is not None else None
+    return next(name for name in names if name == own or not studio.folder.path(name).exists())
+
+
+def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
     """Return a project with what a draft says."""
-    source = project.source or DataSource(place="data")
     plain = made.schema.to_plain()
     table = made.schema.kind == "table"
     keys = {key: value for key, value in plain.items() if key not in _HELD}
@@ -99,7 +108,8 @@ def from_draft(project: Project, made: Draft) -> Project:
     )
     return project.changed(
         kind=made.schema.kind,
-        schema_file=f"{source.stem}{_SCHEMA_ENDING}",
+        schema_file=schema_file,
+        written=None,
         own_schema=not table,
         keys=keys,
         unit=plain["unit"],
@@ -135,6 +145,7 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
     return project.changed(
         kind="table",
         schema_file=path.name,
+        written=hashlib.sha256(path.read_bytes()).hexdigest(),
         own_schema=False,
         keys={key: value for key, value in plain.items() if key not in _HELD},
         unit=plain["unit"],
@@ -163,7 +174,7 @@ def confined(studio: Studio, url: str) -> str:
     return f"duckdb:///{studio.folder.existing(address.database)}"
 
 
-def _source(visit: Visit, found: Misfit) -> DataSource | None:
+def _source(visit: Visit, found: FormErrors) -> DataSource | None:
     url, table = visit.text("url"), visit.text("table")
     name = _file(visit, "place", "data_file")
     if url and name:

@@ -1,4 +1,4 @@
-"""What does not fit, for the owner of the data: asked for by itself, as the only screen that reads records."""
+"""Misfits, for the owner of the data: the only screen that reads records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is protected: people or rows, the column that names a person, and how many there are."""
+"""The unit of privacy: people or rows, the column that names a person, and how many there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doublure.schema.unit import NO_ID, PERSON, RECORD, people_in
 from doublure.studio import script
 from doublure.studio.project import Project
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 
 UNITS_EPSILON = 0.01
 """The price that ``schema check`` proposes for a noisy number of units."""
@@ -49,7 +49,7 @@ def show(visit: Visit) -> Page:
 
 def keep(visit: Visit) -> str:
     """Keep the answer."""
-    found = Misfit()
+    found = FormErrors()
     who, name = visit.text("who"), visit.text(_NAME) or PERSON
     unit: dict[str, Any] = {"name": name}
     key: str | None = None

@@ -10,7 +10,7 @@ from doublure.drafting.proposals import rules_for
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.studio.project import Project
-from doublure.studio.visit import Misfit, Visit
+from doublure.studio.visit import FormErrors, Visit
 from doublure.support import yaml12
 
 _MISSING = "missing"
@@ -53,7 +53,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[Visit], dict[str, Any]]]] = {
     "missing_together": ("several are missing together, or none", _together),
     "difference": ("a column is what lies between two", _difference),
 }
-"""What the pickers build: the rule's word -> what it says, and how it is read. The text field takes every other."""
+"""Word of a rule -> its sentence and its reader, for the pickers. The text field takes every other rule."""
 
 
 def context(visit: Visit, schema: Schema) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def context(visit: Visit, schema: Schema) -> dict[str, Any]:
 def add(visit: Visit) -> str:
     """Add a rule."""
     kind = visit.text("rule_kind")
-    found = Misfit()
+    found = FormErrors()
     rule: Any = None
     if kind == "yaml":
         with found.at("rule_text"):
