@@ -24,7 +24,7 @@ FACTS = ("values", "bounds", "missing", "shares")
 _APART = ("type", "description", "roles", *FACTS)
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "separate them by |, write -2..8 for numbers in a row, or the name of a file in the folder, one value a line",
+    "values": "separated by |, -2..8 for numbers in a row, or the name of a file in the folder with one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |",
     "shares": "such as {a: 0.3, b: 0.7}",
