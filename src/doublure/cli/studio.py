@@ -31,7 +31,7 @@ def studio(
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
-    """Lead through the whole way in a browser, from a table to a released bundle.
+    """Lead from a table to a bundle in a browser.
 
     The address is printed with a token, which lets its holder in. Ctrl-C ends it; what was decided stays in FOLDER.
     """
