@@ -10,7 +10,7 @@ from doublure.studio.frames import framed
 from doublure.studio.project import Project
 from doublure.studio.runs import done_runs, find_run, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 
 _PAGES = {"report": "report.html", "audit": "audit.html"}
 EXAMPLES = 10
@@ -57,7 +57,7 @@ def audit(visit: Visit) -> str:
 
 def _kept(visit: Visit, *, audit: bool, said: str) -> Project:
     """Keep what was chosen, once there is a finished run and real rows."""
-    folder, found = visit.studio.folder, Misfit()
+    folder, found = visit.studio.folder, FormErrors()
     run = find_run(visit.studio, script.fitted(visit.project))
     if run.state != "done":
         raise RunFolderError("is not finished", field=run.name, remedy="go on with it under Fit")

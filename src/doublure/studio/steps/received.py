@@ -17,7 +17,7 @@ from doublure.studio.project import Project
 from doublure.studio.runs import free_name, jobs_in, progress, stop
 from doublure.studio.script import Same, command, operand
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import files
 
 _ROOM = "received"
@@ -47,7 +47,7 @@ def show(visit: Visit) -> Page:
 
 def take(visit: Visit) -> str:
     """Open a bundle: an archive that was dropped in or lies in the folder, or a folder there."""
-    studio, found = visit.studio, Misfit()
+    studio, found = visit.studio, FormErrors()
     with found.at("archive_file"):
         if "archive_file" in visit.uploads:
             given, content = visit.uploads["archive_file"]

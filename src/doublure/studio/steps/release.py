@@ -15,7 +15,7 @@ from doublure.studio.frames import framed
 from doublure.studio.project import BUNDLE
 from doublure.studio.runs import find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Misfit, Studio, Visit
+from doublure.studio.visit import FormErrors, Studio, Visit
 
 _LICENCES = ("CC BY 4.0", "CC0 1.0", "CC BY-SA 4.0", "ODbL 1.0")
 _GENERATOR = "generator"
@@ -67,7 +67,7 @@ def redrawn(visit: Visit) -> Page:
 
 def write(visit: Visit) -> str:
     """Write the bundle or the generator."""
-    studio, found = visit.studio, Misfit()
+    studio, found = visit.studio, FormErrors()
     run = find_run(studio, script.fitted(visit.project))
     if run.state != "done":
         raise RunFolderError("is not finished", field=run.name, remedy="go on with it under Fit")
