@@ -33,7 +33,13 @@ from doublure.studio.server import running  # noqa: E402
 MEASURED = Path(__file__).parent / "measured" / "studio_speed.jsonl"
 COLUMNS, ROUNDS, UNITS = 150, 5, 20_000
 SCREENS = ("data", "columns", "budget", "fit", "release")
-_PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime"
+_PAINT = """() => new Promise(done => {
+  const ask = () => {
+    const [entry] = performance.getEntriesByName('first-contentful-paint');
+    if (entry) done(entry.startTime); else setTimeout(ask, 20);
+  };
+  ask();
+})"""
 _WATCH = """([field, value, seen]) => new Promise(done => {
   const target = document.querySelector(field), begun = performance.now();
   const old = document.querySelector(seen.where).innerHTML;
@@ -42,7 +48,7 @@ _WATCH = """([field, value, seen]) => new Promise(done => {
   const watch = () => {
     const place = document.querySelector(seen.where);
     const heard = seen.what === 'busy'
-      ? place.getAttribute('aria-busy') || target.value === value
+      ? place.getAttribute('aria-busy')
       : place.innerHTML !== old && !place.getAttribute('aria-busy');
     if (heard) requestAnimationFrame(() => done(performance.now() - begun)); else setTimeout(watch, 5);
   };

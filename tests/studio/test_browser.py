@@ -151,8 +151,15 @@ def test_no_cell_is_kept_beside_the_run(walked):
         assert not words & rare, name
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 390),
+        pytest.param("dark", 1280, marks=pytest.mark.exhaustive),
+        pytest.param("light", 390, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_every_step_is_accessible(walked, enter, scheme, width):
     with running(walked) as address:
         visitor = enter(address.url, scheme=scheme, width=width)

@@ -50,7 +50,7 @@ LONG = frozenset(
         "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "pitfalls/test_visits.py", "planning",
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
         "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
-        "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
+        "private/test_sampling.py", "studio", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
         "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "schema/test_codebooks.py",
         "test_catalogues.py", "test_deploying.py", "test_annotating.py", "test_audit_fits.py",
         "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py", "test_evidence.py",

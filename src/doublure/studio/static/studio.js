@@ -148,6 +148,7 @@ document.addEventListener("input", (event) => {
   const picked = field.dataset.picks && document.getElementById(field.dataset.picks);
   if (picked) picked.checked = true;
   if (told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
+    document.getElementById(told(form, "data-live"))?.setAttribute("aria-busy", "true"); // heard, before it is asked for
     clearTimeout(timer);
     timer = setTimeout(() => refresh(form), 200);
   }
