@@ -25,6 +25,8 @@ _OPTIONAL = {
     "sqlglot": "counting in databases needs it: pip install 'doublure[sql]'",
     "duckdb": "duckdb:// needs it: pip install 'doublure[sql]'",
     "psycopg": "postgresql:// needs it: pip install 'doublure[sql]'",
+    "starlette": "doublure studio needs it: pip install 'doublure[studio]'",
+    "uvicorn": "doublure studio needs it: pip install 'doublure[studio]'",
 }
 """Library of an extra -> what needs it."""
 _SMALL_DISK = 1_000_000_000

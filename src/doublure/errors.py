@@ -105,6 +105,17 @@ def advice_of(error: BaseException) -> str | None:
     return "; ".join(note for note in getattr(error, "__notes__", ()) if isinstance(note, Advice)) or None
 
 
+def defect_place(error: BaseException) -> str:
+    """Return the file and line of this package where an error arose: all of a defect that may be shown."""
+    place, traceback = "an unknown place", error.__traceback__
+    while traceback is not None:
+        file = PurePath(traceback.tb_frame.f_code.co_filename)
+        if "doublure" in file.parts:
+            place = f"{file.name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
 class InputError(DoublureError):
     """Something the user gave is wrong and can be fixed."""
 

@@ -51,7 +51,7 @@ LONG = frozenset(
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
         "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
-        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "schema/test_codebooks.py",
+        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "studio", "schema/test_codebooks.py",
         "test_catalogues.py", "test_deploying.py", "test_annotating.py", "test_audit_fits.py",
         "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py", "test_evidence.py",
         "test_examples.py", "test_fitting.py", "test_forgeries.py", "test_imports.py", "test_larger_than_memory.py",

@@ -29,9 +29,15 @@ def demo(
             "--files", help="Write the data, its codebook and its schema into this folder, or -o, and nothing else."
         ),
     ] = False,
+    studio: Annotated[
+        bool, typer.Option("--studio", help="Write them into a folder, and open the studio on it; see docs/studio.md.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="A folder to make; doublure-demo if left out.")
     ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="With --studio: print its address, and open no browser.")
+    ] = False,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
@@ -40,7 +46,20 @@ def demo(
     Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if models trained on the synthetic
     rows predict no better than independent columns do.
     """
+    if studio:
+        return _studio(out or Path("doublure-demo"), browser=not no_browser)
     return _files(out or Path()) if files else _walk(out or Path("doublure-demo"))
+
+
+def _studio(folder: Path, *, browser: bool) -> VerbResult:
+    """Open the studio on the bundled data and its codebook: no schema is there yet."""
+    from doublure.cli.studio import serve_until_interrupted
+    from doublure.datasets import demo_files
+    from doublure.support.extras import require_studio
+
+    require_studio("demo --studio")
+    demo_files(folder)
+    return serve_until_interrupted(folder, browser=browser)
 
 
 def _files(folder: Path) -> VerbResult:

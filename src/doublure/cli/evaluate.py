@@ -41,6 +41,9 @@ def evaluate(
     claim: Annotated[
         bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
     ] = False,
+    examples: Annotated[
+        int, typer.Option(min=0, help="Show so many real rows beside synthetic ones, on the page in the run's folder.")
+    ] = 0,
     device: Device = "cpu",
     threads: Threads = None,
     as_json: Json = False,
@@ -59,6 +62,9 @@ def evaluate(
 
     refuse_inside(run, out)
     wanted = read_figures(at_least or ())
+    if examples and out is not None:
+        remedy = "leave out -o: the page then lies in the run's internal folder"
+        raise SettingError("shows private records, which stay with the run", field="--examples", remedy=remedy)
     use_device(device)
     syn = load(run)
     if claim:
@@ -70,7 +76,7 @@ def evaluate(
     if threads is not None:
         use_threads(threads)
     with TerminalProgress() as progress:
-        report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
+        report = measures.report(syn, real, holdout, extractor=extractor, examples=examples, progress=progress)
     stated = syn.with_estimate(report.expected_loss) if claim and report.expected_loss is not None else None
     if stated is not None:
         report = report.model_copy(update={"about": measures.about(stated)})

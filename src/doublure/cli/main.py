@@ -27,7 +27,7 @@ app = VerbApp(
 )
 
 VERBS = (
-    "demo", "schema", "budget", "plan", "fit", "federate", "sample", "label", "public", "evaluate",
+    "demo", "studio", "schema", "budget", "plan", "fit", "federate", "sample", "label", "public", "evaluate",
     "compare", "inspect", "release", "verify", "keys", "datasets", "audit", "dossier", "doctor",
 )  # fmt: skip
 

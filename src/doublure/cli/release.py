@@ -53,6 +53,7 @@ def release(
     tables: Annotated[
         bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
     ] = False,
+    zip_: Annotated[bool, typer.Option("--zip", help="Write the bundle as one ZIP file, too, to send.")] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     description: Annotated[str | None, typer.Option(help="What the data are, in a sentence or a few.")] = None,
     licence: Annotated[str | None, typer.Option(help="Under which the release may be used.")] = None,
@@ -88,8 +89,9 @@ def release(
     said: dict[str, Any] = {"title": title, "description": description, "licence": licence, "citation": citation}
     said |= {"contact": contact, "links": link or (), "sign": sign}
     syn = load(run).sampling_with(**settings(sampling))
+    archive = _archive(out) if zip_ else None
     if generator or rows is None:
-        return _published(syn, out, ledger, said)
+        return _published(syn, out, ledger, said, archive)
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     with _table(into, syn.schema.kind, wanted) as rows_too, TerminalProgress() as progress:
         bundle = write(
@@ -106,15 +108,15 @@ def release(
         )
         if rows_too is not None:
             shutil.copy(Path(out, _ROWS), rows_too)
-    card = bundle.card
+    card, packed = bundle.card, _packed(bundle, archive)
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
     counted = " and noisy tables of counts" if tables else ""
     text = f"{opening(card['guarantee'], syn.schema)}\nWrote {out} with {rows:,} synthetic {records}{counted}."
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
-    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *_receipt(bundle)])
-    return VerbResult(data=_data(out, bundle), text=text)
+    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *packed, *_receipt(bundle)])
+    return VerbResult(data=_data(out, bundle, archive), text=text)
 
 
 _ROWS = "data.parquet"
@@ -141,13 +143,41 @@ def _table(into: str | None, kind: str, forms: Sequence[str]) -> Iterator[Path |
         yield path
 
 
-def _data(out: str, bundle: Bundle) -> dict[str, Any]:
-    return {
+def _archive(out: str) -> Path:
+    """Return the path of the bundle's ZIP file, beside its folder.
+
+    Raises:
+        SettingError: The bundle goes into an object store.
+        InputError: Something is there already.
+    """
+    from doublure.support.files import check_output
+    from doublure.support.objects import is_address
+
+    if is_address(out):
+        raise SettingError("needs a folder of this machine", field="--zip", remedy="leave it out, or give another -o")
+    path = Path(out).absolute()
+    path = path.with_name(f"{path.name}.zip")
+    check_output(path)
+    return path
+
+
+def _packed(bundle: Bundle, archive: Path | None) -> list[str]:
+    """Write the ZIP file, if one is wanted, and return the line that says so."""
+    if archive is None:
+        return []
+    from doublure.releasing.archive import pack
+
+    return [f"Wrote {pack(bundle.path, archive)}: the same files as one, to send."]
+
+
+def _data(out: str, bundle: Bundle, archive: Path | None) -> dict[str, Any]:
+    found = {
         "bundle": str(out),
         "card": bundle.card,
         "fingerprint": bundle.fingerprint,
         "signed_by": bundle.signed_by,
     }
+    return found if archive is None else {**found, "archive": str(archive)}
 
 
 def _receipt(bundle: Bundle) -> list[str]:
@@ -166,11 +196,14 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: str, ledger: str | None, said: dict[str, Any]) -> VerbResult:
+def _published(
+    syn: Synthesizer, out: str, ledger: str | None, said: dict[str, Any], archive: Path | None
+) -> VerbResult:
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 
     bundle = publish(syn, out, ledger=ledger, **said)
     opened = opening(bundle.card["guarantee"], syn.schema)
     text = f"{opened}\nWrote {out}: a generator, to sample from with doublure sample."
-    return VerbResult(data=_data(out, bundle), text="\n".join([text, *_receipt(bundle)]))
+    packed = _packed(bundle, archive)
+    return VerbResult(data=_data(out, bundle, archive), text="\n".join([text, *packed, *_receipt(bundle)]))

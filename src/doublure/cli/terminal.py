@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from doublure.errors import (
@@ -28,9 +27,11 @@ from doublure.errors import (
     PrivacyWarning,
     SettingError,
     advice_of,
+    defect_place,
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest_name
+from doublure.support.progress import followed
 from doublure.support.stopping import signals_ignored
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
         return _report(_BY_USER, command, as_json)
     if os.environ.get("DOUBLURE_DEBUG"):
         raise error
-    place = _place(error.__traceback__)
+    place = defect_place(error)
     defect = DoublureError(
         f"a defect of doublure: {type(error).__name__} at {place}", remedy="set DOUBLURE_DEBUG=1 to see more; report it"
     )
@@ -353,16 +354,6 @@ def _wants_a_number(error: Any) -> bool:
     return callable(found) and any(each["type"] == "float_parsing" for each in found())
 
 
-def _place(traceback: TracebackType | None) -> str:
-    place = "an unknown place"
-    while traceback is not None:
-        file = Path(traceback.tb_frame.f_code.co_filename)
-        if "doublure" in file.parts:
-            place = f"{file.name}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
-
-
 def clock(seconds: float | None) -> str:
     """Return a time as hours, minutes and seconds; dashes where it is not known.
 
@@ -374,7 +365,7 @@ def clock(seconds: float | None) -> str:
 
 
 class TerminalProgress:
-    """Stages and bars on stderr; plain lines where stderr is no terminal."""
+    """Stages and bars on stderr; plain lines where stderr is no terminal; and a file that another process follows."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
@@ -404,6 +395,7 @@ class TerminalProgress:
             console=self._console,
             transient=False,
         )
+        self._file = followed()
         self._task: Any = None
         self._name = ""
         self._total: int | None = None
@@ -430,6 +422,8 @@ class TerminalProgress:
     def stage(self, name: str, total: int | None = None) -> None:
         """Begin a stage."""
         self._finish()
+        if self._file is not None:
+            self._file.stage(name, total)
         self._name, self._total = name, total
         self._began = self._said = time.monotonic()
         with on_stderr():
@@ -440,6 +434,8 @@ class TerminalProgress:
 
     def at(self, done: int) -> None:
         """Show how far the stage is."""
+        if self._file is not None:
+            self._file.at(done)
         if self._task is not None:
             with on_stderr():
                 self._bars.update(self._task, completed=done)

@@ -17,6 +17,7 @@ _EVERYWHERE = (
 EXAMPLES: Mapping[tuple[str, ...], str] = {
     (): "doublure demo --files\ndoublure schema check adult.schema.yaml --data adult.csv",
     ("demo",): "doublure demo --files",
+    ("studio",): "doublure studio",
     ("schema", "draft"): "doublure schema draft adult.csv --codebook adult.codebook.csv -o draft.yaml",
     ("schema", "check"): "doublure schema check adult.schema.yaml --data adult.csv --values misfits.csv",
     ("schema", "codebook"): "doublure schema codebook adult.schema.yaml -o adult.codebook.csv",

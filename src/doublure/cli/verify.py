@@ -24,7 +24,9 @@ _RAN: dict[object, str] = {
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(help="A released bundle, or a published generator.")],
+    bundle: Annotated[
+        Path, typer.Argument(help="A released bundle or a published generator: its folder, or a ZIP file of it.")
+    ],
     ledger: Annotated[
         str | None, typer.Option(metavar=PLACE, help="The ledger that should contain the card's entry.")
     ] = None,

@@ -203,11 +203,11 @@ def entry_for(name: str, entries: Mapping[str, Entry]) -> Entry | None:
     """
     if name in entries:
         return entries[name]
-    fitting = [pattern for pattern in entries if "*" in pattern and _fits(name, pattern)]
+    fitting = [pattern for pattern in entries if "*" in pattern and fits_pattern(name, pattern)]
     return entries[max(fitting, key=lambda pattern: len(pattern.replace("*", "")))] if fitting else None
 
 
-def _fits(name: str, pattern: str) -> bool:
+def fits_pattern(name: str, pattern: str) -> bool:
     """Whether a name is what a pattern says; only ``*`` is special."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 

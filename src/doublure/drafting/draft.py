@@ -184,6 +184,27 @@ _LABEL = """\
 
 
 @dataclass(frozen=True, kw_only=True)
+class DraftedColumn:
+    """A column of a table's header, and what a draft says of it.
+
+    Attributes:
+        name: As the header has it.
+        storage: How its cells are stored; empty where no data was read.
+        facts: As a schema file has them; files beside the codebook are named.
+        left_out: Whether it is no part of the draft: the codebook leaves it out, or it numbers rows.
+        proposal: What it may be beside that; None without.
+        described: Whether the codebook has it.
+    """
+
+    name: str
+    storage: Storage
+    facts: Mapping[str, Any]
+    left_out: bool
+    proposal: Proposal | None
+    described: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Draft:
     """A drafted schema and what its file says beside it.
 
@@ -201,6 +222,7 @@ class Draft:
         again: What its owner said of the tables, to draft it again with.
         others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
         named: Columns that may name rows, as :func:`~doublure.drafting.relations.rows_named` has them.
+        stored: Column of a table's header -> how its cells are stored, those that are left out included.
     """
 
     schema: Schema
@@ -216,6 +238,28 @@ class Draft:
     again: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stored: Mapping[str, Storage] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[DraftedColumn, ...]:
+        """The columns of a table's header, in its order; those of the codebook where no data was read."""
+        drafted = self.schema.to_plain()["columns"]
+        found = []
+        for name in self.stored or drafted:
+            storage = self.stored.get(name)
+            row = self.rows.get(name)
+            alone = {"type": "" if storage is None else drafted_type(storage), "missing": UNDECLARED}
+            files = {} if row is None else row.files
+            column = DraftedColumn(
+                name=name,
+                storage=storage or "",
+                facts={**drafted.get(name, alone), **files},
+                left_out=name not in drafted,
+                proposal=self.proposals.get(name),
+                described=row is not None,
+            )
+            found.append(column)
+        return tuple(found)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -398,6 +442,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
             raise SchemaError(head, field=source.name, remedy=remedy) from None
     stored, dtypes, proposals = stored_forms(source)
     indices, left = left_out(source)
+    header = stored
     stored = {name: storage for name, storage in stored.items() if name not in indices}
     stored, rows = _described(stored, described)
     columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
@@ -415,6 +460,7 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         | of_lists(schema.columns, named),
         suggested=suggested,
         left_out=left,
+        stored=header,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from doublure.attack.results import AttackResult, Claim
 from doublure.data.images import Images
@@ -38,7 +39,7 @@ from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
-from doublure.report.evaluation import Report
+from doublure.report.evaluation import ExampleRows, Report
 from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
@@ -65,6 +66,7 @@ def report(
     rule: EstimatorConfig | None = None,
     loss: bool = True,
     extractor: Extractor | None = None,
+    examples: int = 0,
     progress: Progress | bool | None = None,
 ) -> Report:
     """Compare a synthesizer's records with real ones. The result is internal: do not publish it.
@@ -82,12 +84,13 @@ def report(
         extractor: Features in which images are compared (:mod:`doublure.measures.images.feature_extractors`); those of
             a classifier trained on real images if not given. The expected privacy loss uses it only if the rule names
             it.
+        examples: Number of real rows of a table that the page shows, beside as many synthetic ones.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
-            data that the fit has seen.
+        SettingError: ``rows`` is not positive, examples are asked for of no table, features are chosen for other data
+            than images, or the holdout is the data that the fit has seen.
 
     Example:
         >>> report = db.evaluate.report(syn, "people.csv", holdout="kept.csv", progress=False)
@@ -105,6 +108,7 @@ def report(
         loss=loss,
         attacks=True,
         extractor=extractor,
+        examples=examples,
         progress=progress,
         resamples=Resamples(seed=seed),
     )
@@ -121,6 +125,7 @@ def make_report(
     loss: bool = False,
     attacks: bool = False,
     extractor: Extractor | None = None,
+    examples: int = 0,
     progress: Progress | bool | None,
     resamples: Resamples,
 ) -> Report:
@@ -136,6 +141,7 @@ def make_report(
         loss: Whether it is estimated.
         attacks: Whether the two quickest attacks are made.
         extractor: Features of images.
+        examples: Number of real and of synthetic rows that the page shows.
         progress: Receives progress events.
         resamples: Receives the figures' resamples.
     """
@@ -143,6 +149,9 @@ def make_report(
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     if extractor is not None:
         refuse_other_kinds(syn.schema)
+    if examples and not _has_rows(syn.schema):
+        remedy = "leave it out: pages of images and series show records in any case"
+        raise SettingError("are rows of one table", field="examples", remedy=remedy)
     evaluated = EVALUATIONS[syn.schema.kind]
     with listen(progress, "report") as listener:
         listener.stage("read the real records")
@@ -183,7 +192,27 @@ def make_report(
         attacks=found,
         attacks_skipped=why,
         means=evaluated.means(syn, train.content, seed) if attacks else (),
+        examples=_example_rows(syn.schema, train.content, artificial, examples, seed) if examples else None,
     )
+
+
+def _has_rows(schema: ResolvedSchema) -> bool:
+    return schema.flat.kind == "table"
+
+
+def _example_rows(
+    schema: ResolvedSchema, real: pd.DataFrame, artificial: pd.DataFrame, n: int, seed: int
+) -> ExampleRows:
+    """Return real rows, chosen at random, and the first synthetic ones, as text."""
+    chosen = np.random.default_rng(seed).permutation(len(real))[:n]
+    names = [str(name) for name in artificial if name in real]
+
+    def texts(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+        formed = schema.cell_form.formed(frame[names], as_text=True)
+        cells = [["(missing)" if pd.isna(cell) else str(cell) for cell in formed[name]] for name in names]
+        return tuple(zip(*cells, strict=True))
+
+    return ExampleRows(columns=tuple(names), real=texts(real.iloc[chosen]), synthetic=texts(artificial.iloc[:n]))
 
 
 def about(syn: Synthesizer) -> SynthesizerFacts:

@@ -46,6 +46,7 @@ AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
 
+LOOSER = "accountant rdp is looser than pld: it needs more noise for the same epsilon"
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PRINTED = 4  # significant digits of an ε that follows from the noise
 _EXACT = "the operating system's own stream, exact rounded normals"
@@ -134,13 +135,18 @@ class BudgetRequest:
         else:
             total, chance = check_budget(epsilon, delta, schema.public_units)
         discoveries = sum(question.fact == "values" for question in schema.questions)
-        share = _DISCOVERY_SHARE_OF_DELTA * chance / max(1, discoveries)
+        share = discovery_delta(chance, discoveries)
         return cls(epsilon=total, delta=chance, learned=learned_facts(schema, share))
 
     @property
     def training_delta(self) -> float:
         """The δ that is left for training."""
         return (self.delta or 0.0) - sum(access.delta or 0.0 for access in self.learned)
+
+
+def discovery_delta(delta: float, discoveries: int) -> float:
+    """Return the δ of each discovery of values."""
+    return _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
 
 
 def check_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
@@ -429,6 +435,6 @@ def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...]
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
-        found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
+        found.append(LOOSER)
     found += [f"{path}: {message}" for path, message in schema.cautions]
     return tuple(found)

@@ -138,7 +138,7 @@ def values_warnings(schema: Schema, learned: tuple[Access, ...]) -> tuple[str, .
             continue
         question = next(each for each in schema.questions if each.path == access.path)
         records = schema.most_records * schema.cells_of(question.column or "", "values")
-        limit = math.ceil(records * (1 + math.log(1 / (2 * event.delta)) / event.epsilon))
+        limit = values_limit(records, event.epsilon, event.delta)
         share = limit / (schema.public_units * records)
         if share > _RARE_VALUE:
             found.append(
@@ -146,6 +146,17 @@ def values_warnings(schema: Schema, learned: tuple[Access, ...]) -> tuple[str, .
                 f"have it ({share:.1%} of all), and the others become one; declare a long list that is public"
             )
     return tuple(found)
+
+
+def values_limit(records: int, epsilon: float, delta: float) -> int:
+    """Return about how many records a value needs to be found: what hides values that a single unit has.
+
+    Args:
+        records: The most values of one unit.
+        epsilon: The price.
+        delta: The chance that a value of one unit is found.
+    """
+    return math.ceil(records * (1 + math.log(1 / (2 * delta)) / epsilon))
 
 
 def _share(access: Access, units: int) -> float | None:

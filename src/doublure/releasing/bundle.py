@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -29,10 +30,12 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
 from doublure.ledger.request import recorded_facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.card import draw_page
 from doublure.releasing.catalogues.registry import write_catalogues
 from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.dictionary import dictionary
+from doublure.releasing.examples import SHOWN
 from doublure.releasing.issuing import Bundle, Card, file_entry, issue
 from doublure.releasing.signing import signing_key
 from doublure.releasing.tables import LIMIT, count_margins, described, refuse_none, write_noisy_tables
@@ -42,9 +45,10 @@ from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.outputs import find_folder
-from doublure.support.progress import Progress, listen
+from doublure.support.progress import Progress, SilentProgress, listen
 
 _REVIEW_YEARS = 2
+_NOT_YET = "known once it is written"
 _EDITED = "the run folder was edited; fit again"
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
 _COVERAGE_LIMIT = (
@@ -146,6 +150,65 @@ def release(
         card = make_card(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
         card["files"] = [*listed, *(file_entry(staging, name) for name in write_catalogues(staging, card, words))]
         return issue(staging, asked, card, words, book, reservation, key)
+
+
+def preview(
+    syn: Synthesizer,
+    *,
+    n: SupportsIndex,
+    title: str | None = None,
+    description: str | None = None,
+    licence: str | None = None,
+    citation: str | None = None,
+    contact: str | None = None,
+    links: Sequence[str] = (),
+) -> str:
+    """Return the page of the card that :func:`release` would write. No ledger records anything, and no file stays.
+
+    Its example rows are others than those of the release, and hashes are not known yet.
+
+    Args:
+        syn: A fitted synthesizer.
+        n: The number of records of the release.
+        title: As in :func:`release`, and so are all others.
+        description: What the data are.
+        licence: The licence of the bundle.
+        citation: How to cite it.
+        contact: An address for questions.
+        links: Addresses of further pages.
+
+    Example:
+        >>> from doublure.releasing.bundle import preview
+        >>> "Synthetic people" in preview(syn, n=100, title="Synthetic people")
+        True
+    """
+    declared = ReleaseDetails(
+        title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
+    ).over(syn.schema.release)
+    kept = syn.run.get("ledger")
+    dataset = str(kept.get("dataset")) if isinstance(kept, dict) else "this data set"
+    writer = WRITERS[syn.schema.kind]
+    words = dictionary(syn.schema, spreadsheet_safe=False, forms=list(writer.forms))
+    with tempfile.TemporaryDirectory(prefix="doublure-") as room:
+        folder = Path(room)
+        held: dict[str, int | None] = {}
+        for form in writer.forms:
+            held |= write_released(
+                syn,
+                folder,
+                form,
+                SHOWN,
+                seed=seeding.choose_seed(None),
+                spreadsheet_safe=False,
+                progress=SilentProgress(),
+            )
+        rows = operator.index(n)
+        listed = [
+            {"path": name, "sha256": _NOT_YET, "rows": rows if count == SHOWN else None} for name, count in held.items()
+        ]
+        named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].called} for {dataset}")
+        card = make_card(syn, listed, check_executed(syn), declared=named) | {"ledger": {"dataset": dataset}}
+        return draw_page(folder, card, words)
 
 
 def refuse_taken(target: Path) -> None:
@@ -294,4 +357,4 @@ def _of_a_database(run: Mapping[str, Any]) -> list[str]:
     return [f"The claim is about rows of {rows} in a database, not about records that a view made them from."]
 
 
-__all__ = ["check_executed", "check_payment", "dictionary", "make_card", "refuse_taken", "release", "verify"]
+__all__ = ["check_executed", "check_payment", "dictionary", "make_card", "preview", "refuse_taken", "release", "verify"]

@@ -85,6 +85,19 @@ def absurd(guarantee: Mapping[str, Any]) -> str | None:
     return next((sentence for sentence in said if HARDLY_ANYBODY in sentence), None)
 
 
+def coin_sentence(guarantee: Mapping[str, Any]) -> str:
+    """Return a guarantee as a bet on whether one unit's records were used; nothing without an (ε, δ).
+
+    Args:
+        guarantee: As a plan or a card has it.
+
+    Example:
+        >>> print(coin_sentence({"epsilon": 1.0, "delta": 1e-6, "unit": "patient"}))
+        Suppose that a coin decides whether the records of one patient are used ... 50.
+    """
+    return next(iter(_coin(guarantee, _unit(guarantee))), "")
+
+
 def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
     unit = _unit(guarantee)
     return [

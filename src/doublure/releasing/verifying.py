@@ -25,6 +25,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
 from doublure.ledger.places import find_place
 from doublure.ledger.shapes import NONCE
+from doublure.releasing.archive import CARD, is_archive, unpacked
 from doublure.releasing.card import draw_page, draws_the_same
 from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.catalogues.registry import render
@@ -37,7 +38,6 @@ from doublure.support import files
 from doublure.support.tensors import sha256_of
 
 VERSION = 1
-CARD = "card.json"
 
 _OF_A_FILE = {"path", "sha256", "rows"}
 _OF_AN_ENTRY, _OF_A_FORMER_ENTRY = {"dataset", "head_sha256"}, {"dataset", "head_sha256", "sequence"}
@@ -57,7 +57,8 @@ def verify(
     """Check a bundle.
 
     Args:
-        bundle: The folder.
+        bundle: The folder, or a ZIP file of it, which is unpacked into a temporary folder
+            (:mod:`doublure.releasing.archive`).
         ledger: The ledger, if it is available.
         key: The publisher's public key: a bundle that it did not sign is refused.
 
@@ -76,6 +77,9 @@ def verify(
         >>> found["files"], found["epsilon"], found["origin"]
         (7, 1.0, 'its entry is in the ledger')
     """
+    if is_archive(bundle):
+        with unpacked(bundle) as inside:
+            return verify(inside, ledger=ledger, key=key)
     folder = Path(bundle)
     card, content = _read_card(folder)
     listed = _checked_files(folder, card)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pydantic import SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
 from typing_extensions import override
 
 from doublure.attack.results import AttackResult
@@ -76,6 +76,25 @@ class EvaluationPage:
     content: Callable[[Any], PageContent]
 
 
+class ExampleRows(BaseModel):
+    """Some real rows beside as many synthetic ones, as files have them. Private: it holds records.
+
+    Attributes:
+        columns: Their columns.
+        real: Real rows, chosen at random.
+        synthetic: The first synthetic ones.
+    """
+
+    columns: tuple[str, ...]
+    real: tuple[tuple[str, ...], ...]
+    synthetic: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"ExampleRows({len(self.real)} real rows and {len(self.synthetic)} synthetic ones)"
+
+    __str__ = __repr__
+
+
 class Report(InternalReport, PageResult):
     """A synthesizer's evaluation, of any kind of data. Computed on real data: internal.
 
@@ -88,6 +107,7 @@ class Report(InternalReport, PageResult):
         attacks: A search for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: The reason where there are none.
         means: Intervals of the means of numbers, by the noisy tables; in the JSON where there are some.
+        examples: Real rows beside synthetic ones, on request; on the page alone, never in the JSON.
         measured: The evaluation of the kind of data.
 
     Example:
@@ -102,6 +122,7 @@ class Report(InternalReport, PageResult):
     attacks: tuple[AttackResult, ...] = ()
     attacks_skipped: str | None = None
     means: tuple[MeanInterval, ...] = ()
+    examples: ExampleRows | None = Field(default=None, exclude=True)
     measured: SerializeAsAny[Evaluation]
 
     @model_validator(mode="before")
@@ -317,6 +338,7 @@ def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
         "seed": found.seed,
         "versions": found.versions,
         "means": report.means,
+        "examples": report.examples,
         **content.more,
     }
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from doublure.errors import printable
+from doublure.support.progress import format_seconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,15 +34,20 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     Raises:
         jinja2.UndefinedError: The context lacks a variable.
     """
-    return _environment().get_template(template).render(**context)
+    return render_from("doublure.report", template, context)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
+def render_from(package: str, template: str, context: Mapping[str, Any]) -> str:
+    """Return the HTML of a page from the templates of a package; see :func:`render`."""
+    return _environment(package).get_template(template).render(**context)
+
+
+@lru_cache
+def _environment(package: str) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("doublure.report", "templates"),
+        loader=PackageLoader(package, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -52,6 +58,8 @@ def _environment() -> Environment:
     environment.filters["broken"] = break_name
     environment.filters["text"] = show_text
     environment.filters["sections"] = find_sections
+    environment.filters["lines"] = show_lines
+    environment.filters["seconds"] = format_seconds
     return environment
 
 
@@ -89,6 +97,11 @@ def show_text(text: object) -> str:
     return "".join(
         char if char == " " or unicodedata.category(char)[0] not in "CZ" else _escaped(char) for char in str(text)
     )
+
+
+def show_lines(text: object) -> str:
+    """Return lines of text as :func:`show_text` does, each by itself."""
+    return "\n".join(show_text(line) for line in str(text).split("\n"))
 
 
 def _escaped(char: str) -> str:

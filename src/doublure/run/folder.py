@@ -217,10 +217,9 @@ class RunFolder:
         """Whether a paid run is here that can be resumed; its private work is removed."""
         try:
             folder = cls.open(path)
-            status = folder.run.get("status")
+            if not folder.unfinished:
+                return False
         except InputError:
-            return False
-        if status not in _UNFINISHED:
             return False
         folder.forget_all()
         return True
@@ -240,6 +239,11 @@ class RunFolder:
     def update_run(self, **changes: Any) -> None:
         """Change some keys of ``run.json``."""
         self.write_run({**self.run, **changes})
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run was paid for, is not finished, and can be resumed."""
+        return self.run.get("status") in _UNFINISHED
 
     @property
     def reservation(self) -> dict[str, Any]:

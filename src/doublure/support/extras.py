@@ -10,6 +10,7 @@ from doublure.errors import MissingExtra
 
 _TORCH = "torch"
 _DASK = ("dask", "distributed")
+_STUDIO = ("starlette", "uvicorn", "python_multipart")
 
 
 @contextmanager
@@ -72,6 +73,20 @@ def require_sql(what: str) -> None:
     """
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("needs psycopg", field=what, remedy="pip install 'doublure[sql]'")
+
+
+def require_studio(what: str) -> None:
+    """Refuse to go on without the libraries of the studio.
+
+    Args:
+        what: The feature that needs them.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _STUDIO):
+        remedy = "pip install 'doublure[studio]'"
+        raise MissingExtra("needs Starlette, uvicorn and python-multipart", field=what, remedy=remedy)
 
 
 def has_faker() -> bool:

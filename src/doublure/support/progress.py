@@ -3,15 +3,21 @@
 Without a listener, a :class:`ProgressLine` is shown where it is visible: on stderr in a terminal, and below the cell in
 a notebook. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does the
 environment: ``DOUBLURE_PROGRESS=0``.
+
+Another process follows a command through a file: ``DOUBLURE_PROGRESS_FILE=FILE doublure fit …`` keeps the current stage
+there, and :func:`read_progress` reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Protocol, TextIO
 
 _EVERY = 0.25
@@ -87,8 +93,8 @@ class ProgressLine:
         now = time.monotonic()
         if not self._total or now - self._written < _EVERY:
             return
-        left = (now - self._stage_began) * (self._total - done) / max(1, done)
-        still = f", about {format_seconds(left)} left" if _TELLING * self._total <= done < self._total else ""
+        left = forecast_rest(now - self._stage_began, done, self._total)
+        still = "" if left is None else f", about {format_seconds(left)} left"
         self._write(f"{self._work}: {self._name}, {done:,} of {self._total:,}{still}")
 
     def close(self, *, done: bool) -> None:
@@ -103,6 +109,94 @@ class ProgressLine:
         with contextlib.suppress(OSError, ValueError):  # full or closed: progress is optional
             self._stream.write(f"\r{text[:_WIDTH]:<{_WIDTH}}{end}")
             self._stream.flush()
+
+
+def forecast_rest(elapsed: float, done: int, total: int) -> float | None:
+    """Return the seconds that a stage still takes; None before a tenth of it is done, and at its end.
+
+    Example:
+        >>> forecast_rest(3.0, 25, 100), forecast_rest(3.0, 1, 100)
+        (9.0, None)
+    """
+    return elapsed * (total - done) / max(1, done) if _TELLING * total <= done < total else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageProgress:
+    """The current stage of a command, as another process reads it.
+
+    Attributes:
+        stage: Its name.
+        number: Its place among the stages so far, from 1.
+        total: Units of work in it; 0 where they cannot be counted.
+        done: Units that are done.
+        elapsed: Seconds since the command began.
+        left: Forecast of the seconds that the stage still takes; None where there is none.
+    """
+
+    stage: str
+    number: int
+    total: int
+    done: int
+    elapsed: float
+    left: float | None
+
+
+class FileProgress:
+    """Keeps the current stage in a file of mode 0600, at most four times a second.
+
+    Args:
+        path: The file, replaced as a whole: a reader never meets half of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._name, self._total, self._number = path, "", 0, 0
+        self._began = self._stage_began = time.monotonic()
+        self._written = 0.0
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Begin a stage."""
+        self._name, self._total, self._number = name, total or 0, self._number + 1
+        self._stage_began = time.monotonic()
+        self._write(0)
+
+    def at(self, done: int) -> None:
+        """Keep the progress of the stage."""
+        if done == self._total or time.monotonic() - self._written >= _EVERY:
+            self._write(done)
+
+    def _write(self, done: int) -> None:
+        now = self._written = time.monotonic()
+        status = StageProgress(
+            stage=self._name,
+            number=self._number,
+            total=self._total,
+            done=done,
+            elapsed=now - self._began,
+            left=forecast_rest(now - self._stage_began, done, self._total) if self._total else None,
+        )
+        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
+        with contextlib.suppress(OSError):  # a full disk: progress is optional
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(asdict(status), file)
+            part.replace(self._path)
+
+
+def followed() -> FileProgress | None:
+    """Return the file by which another process follows this one, if the environment names one."""
+    path = os.environ.get("DOUBLURE_PROGRESS_FILE", "")
+    return FileProgress(Path(path)) if path else None
+
+
+def read_progress(path: Path) -> StageProgress | None:
+    """Return the stage that a command keeps in a file, its times as of now; None before its first."""
+    try:
+        age = max(0.0, time.time() - path.stat().st_mtime)
+        kept = StageProgress(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    left = None if kept.left is None else max(0.0, kept.left - age)
+    return replace(kept, elapsed=kept.elapsed + age, left=left)
 
 
 @contextlib.contextmanager
@@ -158,4 +252,14 @@ def _seen(anyway: bool) -> TextIO | None:
         return None
 
 
-__all__ = ["Progress", "ProgressLine", "SilentProgress", "format_seconds", "in_notebook", "listen"]
+__all__ = [
+    "FileProgress",
+    "Progress",
+    "ProgressLine",
+    "SilentProgress",
+    "StageProgress",
+    "format_seconds",
+    "in_notebook",
+    "listen",
+    "read_progress",
+]

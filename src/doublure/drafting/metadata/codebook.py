@@ -1,4 +1,4 @@
-"""The codebook in CSV, which a spreadsheet can write and which says all that a schema says.
+"""The codebook in CSV or in a workbook's sheet, which says all that a schema says.
 
 ::
 
@@ -18,19 +18,22 @@ A cell that is a list, a mapping or a text of YAML is read as that: ``{learn: 0.
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
-from doublure.errors import SchemaError, escaped, printable
-from doublure.schema.columns import MOST_VALUES, models, types
+from doublure.errors import DataError, InputError, SchemaError, escaped, printable
+from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rule_files import with_files
 from doublure.schema.schema import MODELS, Schema
@@ -70,6 +73,17 @@ def _keys(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
+def keys_of_type(name: str) -> dict[str, str]:
+    """Return the keys that a column of a type may have in a schema file, and what each means, where that is said.
+
+    Example:
+        >>> keys_of_type("real")["precision"]
+        'decimals'
+    """
+    fields = type_named(name).model_fields.items()
+    return {each.alias or key: each.description or "" for key, each in fields}
+
+
 def _column_models() -> Iterator[type[BaseModel]]:
     yield from models()
     yield from get_args(get_args(Attribute)[0])
@@ -77,7 +91,12 @@ def _column_models() -> Iterator[type[BaseModel]]:
 
 def _keys_where(holds: Callable[[Any], bool]) -> frozenset[str]:
     """Return the keys that hold one thing in each column type that has them."""
-    fields = [each for model in _column_models() for each in _keys(model).items()]
+    return _keys_of_models(tuple(_column_models()), holds)
+
+
+@lru_cache
+def _keys_of_models(models: tuple[type[BaseModel], ...], holds: Callable[[Any], bool]) -> frozenset[str]:
+    fields = [each for model in models for each in _keys(model).items()]
     others = {key for key, annotation in fields if not holds(annotation)}
     return frozenset(key for key, _ in fields if key not in others)
 
@@ -122,7 +141,7 @@ def read(path: Path) -> DataDescription:
         InputError: There is no such file, or it is no text.
         SchemaError: A row is malformed; the message names row and key.
     """
-    rows = csv_rows(read_text(path, _WHAT), path.name)
+    rows = _rows(path)
     header = [cell.strip().lower() for cell in next(rows, [])]
     _check_header(header, path.name)
     entries: dict[str, Entry] = {}
@@ -145,6 +164,34 @@ def read(path: Path) -> DataDescription:
         entries[name] = _entry(cells, place, path.parent)
     whole = dict(with_files(whole, path.parent))  # type: ignore[call-overload]  # a mapping, as it was
     return DataDescription(name=path.name, form="a codebook", entries=entries, whole=whole, folder=path.parent)
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Yield the header and the rows of a CSV file, or of the one sheet of a workbook."""
+    container = find_container(path)
+    if container is None or not container.sheets:
+        yield from csv_rows(read_text(path, _WHAT), path.name)
+        return
+    if not path.is_file():
+        raise InputError("there is no such file", field=path, remedy=f"give the path of {_WHAT}")
+    try:
+        sheet: Any = container.opener(path.name)(path, None)
+        yield (header := list(sheet.columns))
+        for row in sheet.rows(header):
+            yield [_cell_text(cell) for cell in row.cells]
+    except DataError as error:
+        raise SchemaError(error.message, field=error.field, remedy=error.remedy) from None
+
+
+def _cell_text(cell: object) -> str:
+    """Return a cell of a sheet as a CSV file would hold it."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        return cell.date().isoformat()
+    if isinstance(cell, (datetime.datetime, datetime.date)):
+        return cell.isoformat()
+    return "" if cell is None else str(cell)
 
 
 def _add_to(whole: dict[str, Any], cells: Mapping[str, str], place: str) -> None:
@@ -314,7 +361,7 @@ def write(schema: Schema) -> str:
     """Return a schema as a codebook: :func:`read` and :meth:`DataDescription.schema` make the same schema of it."""
     plain = schema.to_plain()
     rows = [_of_the_whole(key, value) for key, value in _whole(plain)]
-    rows += [_of_a_column(name, facts) for name, facts in _columns(plain)]
+    rows += [codebook_cells(name, facts) for name, facts in _columns(plain)]
     used = [key for key in further() if any(key in row for row in rows)]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*KEYS, *used], restval="", lineterminator="\n")
@@ -345,8 +392,8 @@ def _of_the_whole(key: str, value: Any) -> dict[str, str]:
     return {"type": key, "values": yaml_text.inline(value)}
 
 
-def _of_a_column(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row: each fact in the plain spelling that reads back to it, else as YAML."""
+def codebook_cells(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return a column's row: each fact in the plain spelling that reads back to it, else as YAML."""
     row = {"column": name, "type": str(facts["type"])}
     bounds = facts.get("bounds")
     ends = [_shown(end).strip() for end in bounds] if isinstance(bounds, list) else []
@@ -393,6 +440,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _begins_like_one(path: Path) -> bool:
+    container = find_container(path)
+    if container is not None and container.sheets:
+        return True  # no other form is a workbook
     return "column" in [cell.lower() for cell in read_header(path)]
 
 

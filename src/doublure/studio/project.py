@@ -1,0 +1,217 @@
+"""The decisions made in the studio, as ``project.yaml``, and the schema that follows from them.
+
+The schema file and the commands are written from it with every change, so that all goes on without the studio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from doublure.errors import InputError
+from doublure.schema import Schema
+from doublure.schema.fact_states import UNDECLARED, Frozen
+from doublure.schema.messages import finding
+from doublure.schema.rule_files import with_files
+from doublure.studio.folder import ProjectFolder
+from doublure.support import yaml12
+
+FILE = "project.yaml"
+PLAN, RUN, BUNDLE = "plan.json", "run", "bundle"
+"""Names of what the later commands write."""
+
+
+class DataSource(Frozen):
+    """Where the private data is.
+
+    Attributes:
+        place: A name inside the folder, or the URL of a database.
+        table: The table there; None of a file.
+    """
+
+    place: str
+    table: str | None = None
+
+    @property
+    def stem(self) -> str:
+        """A short word for it, of which files are named."""
+        return self.table or Path(self.place).name.partition(".")[0] or "data"
+
+
+class ProjectColumn(Frozen):
+    """A column of the data, and what was decided about it.
+
+    Attributes:
+        name: As the header has it.
+        storage: How its cells are stored, such as ``integer``.
+        facts: As the schema file has them, ``type`` included.
+        left_out: Whether it stays out of the schema.
+        proposal: Facts that its name or form suggests; None without.
+        why: The condition of the proposal, after "if".
+        described: Whether the codebook has it.
+    """
+
+    name: str
+    storage: str = ""
+    facts: Mapping[str, Any] = Field(default_factory=dict)
+    left_out: bool = False
+    proposal: Mapping[str, Any] | None = None
+    why: str = ""
+    described: bool = False
+
+    def changed(self, **fields: Any) -> Self:
+        """Return the column with some fields replaced."""
+        return type(self).model_validate({**vars(self), **fields})
+
+
+class Project(Frozen):
+    """All decisions of a session; every change makes another one, with a higher version.
+
+    Attributes:
+        studio: The version of this format.
+        version: The number of changes; a form that was made of an older one is stale.
+        source: The data.
+        kind: The kind of data, as in a schema.
+        schema_file: The schema's name in the folder.
+        written: The SHA-256 of that file as the studio left it; another was written by hand.
+        own_schema: Whether that file is edited as text, as the screen of columns is of one table.
+        codebook: The codebook's name in the folder.
+        form: Its form, as ``schema draft --from`` names it.
+        keys: Further keys at the top of the schema, such as ``delimiter``.
+        unit: Who is protected.
+        units: How many there are.
+        columns: The columns, in the order of the header.
+        rules: Rules between columns.
+        epsilon: Of the plan.
+        delta: Of the plan.
+        method: Of the plan.
+        ledger: The ledger's name in the folder.
+        answers: What later steps asked: the step's key -> field -> answer.
+    """
+
+    studio: Literal[1] = 1
+    version: int = 0
+    source: DataSource | None = None
+    kind: str = "table"
+    schema_file: str | None = None
+    written: str | None = None
+    own_schema: bool = False
+    codebook: str | None = None
+    form: str = "codebook"
+    keys: Mapping[str, Any] = Field(default_factory=dict)
+    unit: Mapping[str, Any] = Field(default_factory=lambda: {"name": "person"})
+    units: Any = UNDECLARED
+    columns: tuple[ProjectColumn, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
+    epsilon: float = 1.0
+    delta: float | None = None
+    method: str = "auto"
+    ledger: str | None = None
+    answers: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+
+    def column(self, name: str) -> ProjectColumn | None:
+        """Return a column by its name."""
+        return next((each for each in self.columns if each.name == name), None)
+
+    def with_columns(self, changed: Mapping[str, ProjectColumn]) -> Project:
+        """Return the project with some columns replaced."""
+        return self.changed(columns=tuple(changed.get(each.name, each) for each in self.columns))
+
+    def changed(self, **fields: Any) -> Self:
+        """Return the project with some fields replaced, checked."""
+        return type(self).model_validate({**vars(self), **fields})
+
+    def answer(self, step: str, **answers: Any) -> Project:
+        """Return the project with answers to a later step added."""
+        return self.changed(answers={**self.answers, step: {**self.answers.get(step, {}), **answers}})
+
+    def plain_schema(self) -> dict[str, Any]:
+        """Return the schema as its file has it: files of values are named, and not read."""
+        rules = {"constraints": [dict(rule) for rule in self.rules]} if self.rules else {}
+        return {
+            "doublure": 1,
+            "kind": self.kind,
+            "unit": dict(self.unit),
+            "units": self.units,
+            **self.keys,
+            "columns": {each.name: dict(each.facts) for each in self.columns if not each.left_out},
+            **rules,
+        }
+
+    def described(self, folder: ProjectFolder) -> Schema:
+        """Return the schema; facts may be undeclared.
+
+        Args:
+            folder: Where files that it names lie.
+
+        Raises:
+            InputError: A file that it names is not inside the folder.
+            SchemaError: It contradicts itself.
+        """
+        if self.own_schema and self.schema_file is not None:
+            path = folder.existing(self.schema_file)
+            refuse_outside(yaml12.load(path, "schema"), folder)
+            return Schema.load(path)
+        plain: Any = self.plain_schema()
+        refuse_outside(plain, folder)
+        return Schema.from_plain(with_files(plain, folder.root), self.schema_file or "schema")
+
+    def schema_text(self) -> str:
+        """Return the schema file: a column a line."""
+        plain = self.plain_schema()
+        columns = plain.pop("columns")
+        rules = plain.pop("constraints", [])
+        lines = ["# Written by doublure studio; edit it there, or here once you are done there.\n", yaml12.dump(plain)]
+        lines.append("columns:\n")
+        lines += [f"  {yaml12.inline(name)}: {yaml12.inline(facts)}\n" for name, facts in columns.items()]
+        lines += ["constraints:\n", *(f"  - {yaml12.inline(rule)}\n" for rule in rules)] if rules else []
+        return "".join(lines)
+
+    def to_yaml(self) -> str:
+        """Return ``project.yaml``."""
+        head = "# Written by doublure studio. The schema and the commands beside it follow from this file.\n"
+        return head + yaml12.dump(self.model_dump(mode="json", exclude_defaults=True) | {"studio": 1})
+
+    @classmethod
+    def load(cls, path: Path) -> Project:
+        """Read ``project.yaml``.
+
+        Raises:
+            InputError: It is damaged, or of another version.
+        """
+        found = yaml12.load(path, "project")
+        if not isinstance(found, dict):
+            raise InputError("is no project", field=path.name, remedy="move it away and begin again")
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            where, message, remedy = finding(error)
+            field = f"{path.name} {'.'.join(map(str, where))}".strip()
+            raise InputError(message, field=field, remedy=remedy or "fix it, or move it away and begin again") from None
+
+
+def refuse_outside(plain: Any, folder: ProjectFolder, *, of_a_column: bool = False) -> None:
+    """Refuse a schema, or a part of one, that names a file outside the folder, such as through a link.
+
+    Raises:
+        InputError: Naming it.
+    """
+    if isinstance(plain, Mapping):
+        for key, value in plain.items():
+            if isinstance(value, str) and (key in _FILE_KEYS or (of_a_column and key == "from")):
+                folder.existing(value)
+            if key in ("columns", "attributes") and isinstance(value, Mapping):
+                for column in value.values():
+                    refuse_outside(column, folder, of_a_column=True)
+            else:
+                refuse_outside(value, folder)
+    elif isinstance(plain, (list, tuple)):
+        for each in plain:
+            refuse_outside(each, folder)
+
+
+_FILE_KEYS = frozenset({"file", "parents", "map", "combinations"})
+"""Keys whose texts name files, wherever they stand in a schema; ``from`` is a file in a column alone."""

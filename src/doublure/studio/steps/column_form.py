@@ -1,0 +1,242 @@
+"""The form of one column, whose fields are the cells of a codebook: facts in, facts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from doublure.drafting.check import LEARN_EPSILON
+from doublure.drafting.codebook import Entry, facts_with_files
+from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
+from doublure.errors import DoublureError, SchemaError
+from doublure.planning.purchases import describe_purchase
+from doublure.schema import Schema
+from doublure.schema.columns import Column, type_named
+from doublure.schema.fact_states import UNDECLARED, Learn
+from doublure.studio.folder import ProjectFolder
+from doublure.studio.project import ProjectColumn, refuse_outside
+from doublure.studio.visit import FormErrors, Visit
+from doublure.support.guessing import free_word
+
+FACTS = ("values", "bounds", "missing", "shares")
+"""The facts that may be open or bought, as a codebook names them."""
+_APART = ("type", "description", "roles", *FACTS)
+STATES = ("declared", "learned", "undeclared")
+_HINTS = {
+    "values": "separated by |, -2..8 for numbers in a row, or the name of a file in the folder with one value a line",
+    "bounds": "the least and the greatest that there can be in any such table",
+    "missing": "no, yes, or the texts that mean missing, separated by |",
+    "shares": "such as {a: 0.3, b: 0.7}",
+}
+_NAMES = {"values": "Values", "bounds": "Bounds", "missing": "Missing cells", "shares": "Shares of values"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactField:
+    """A fact in the form.
+
+    Attributes:
+        key: As the codebook names it.
+        name: As people name it.
+        state: One of :data:`STATES`; empty for a fact that may be left out and is.
+        cells: Key -> text: of bounds ``lower`` and ``upper``, else the fact itself.
+        hint: How it is written.
+        price: In ε; None where it cannot be bought.
+        finds: What that would find.
+    """
+
+    key: str
+    name: str
+    state: str
+    cells: Mapping[str, str]
+    hint: str
+    price: float | None
+    finds: str
+
+
+def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactField]:
+    """Return the facts that a column of a type has.
+
+    Args:
+        schema: The public facts of all columns.
+        column: The column as it is.
+        type_: The type that is chosen in the form.
+    """
+    facts = {**column.facts, "type": type_}
+    cells = codebook_cells(column.name, column.facts)
+    model = _model_of(column, facts)
+    found = []
+    for fact in FACTS:
+        if fact not in keys_of_type(type_):
+            continue
+        known = facts.get(fact, UNDECLARED if fact != "shares" else None)
+        price = LEARN_EPSILON if _can_be_bought(model, fact) else None
+        if isinstance(known, Mapping) and "learn" in known:
+            price = float(known["learn"])
+        words = ("lower", "upper") if fact == "bounds" else (fact,)
+        own = {key: "" if _state(known) != "declared" else cells.get(key, "") for key in words}
+        field = FactField(
+            key=fact,
+            name=_NAMES[fact],
+            state="" if known is None else _state(known),
+            cells=own,
+            hint=_HINTS[fact],
+            price=price,
+            finds="" if price is None or model is None else _finds(schema, column.name, fact, price),
+        )
+        found.append(field)
+    return found
+
+
+def further_fields(column: ProjectColumn, type_: str) -> list[tuple[str, str, str]]:
+    """Return the further keys of a type: key, text and meaning."""
+    cells, keys = codebook_cells(column.name, column.facts), keys_of_type(type_)
+    return [(key, cells.get(key, ""), keys[key]) for key in further() if key in keys and key not in _APART]
+
+
+def facts_entered(visit: Visit, column: ProjectColumn, found: FormErrors, folder: ProjectFolder) -> dict[str, Any]:
+    """Return the facts that a form holds; all that do not fit are told beside their fields.
+
+    Args:
+        visit: The request.
+        column: The column as it is.
+        found: Collects what does not fit.
+        folder: Where files of values lie.
+    """
+    type_ = visit.text("edit--type")
+    facts: dict[str, Any] = {}
+    with found.at("edit--type"):
+        facts |= read_facts({"type": type_}, column.name)
+        keys = keys_of_type(type_)
+    if "type" not in facts:
+        return facts
+    for key in (*FACTS, *further()):
+        if key not in keys or key in ("type", "roles"):
+            continue
+        with found.at(f"edit--{'lower' if key == 'bounds' else key}"):
+            facts |= _entered(visit, key, column.name, folder)
+    if (role := visit.text("edit--role")) and "roles" in keys:
+        facts["roles"] = [role]
+    if text := visit.text("edit--description"):
+        facts["description"] = text
+    if not found.errors:
+        _judge(facts, column.name, found, folder)
+    return facts
+
+
+def judged(facts: Mapping[str, Any], name: str, folder: ProjectFolder) -> None:
+    """Refuse facts that do not go together, or name a file that is not inside the folder.
+
+    Raises:
+        InputError: Naming the key.
+    """
+    refuse_outside({"columns": {name: facts}}, folder)
+    read, _ = facts_with_files(facts, folder.root, name)
+    Entry(place=name, facts=read).model(name, None)
+
+
+def bought(facts: Mapping[str, Any], name: str, price: float) -> dict[str, Any]:
+    """Return facts with what is open bought, as far as it can be."""
+    model = Entry(place=name, facts=dict(facts)).model(name, None)
+    new = dict(facts)
+    for fact in FACTS[:3]:
+        if model.fact(fact) == UNDECLARED and model.learnable(fact):
+            new |= _purchase(new, name, fact, price)
+    return new
+
+
+def _purchase(facts: Mapping[str, Any], name: str, fact: str, price: float) -> dict[str, Any]:
+    """Return a fact as bought; values that are not found need another one to become."""
+    found: dict[str, Any] = {fact: {"learn": price}}
+    if fact == "values" and "other" not in facts and "other" in keys_of_type(str(facts["type"])):
+        known = Entry(place=name, facts=dict(facts)).model(name, None)
+        if known.fallback is None:
+            found["other"] = free_word(known.missing_tokens)
+    return found
+
+
+def _entered(visit: Visit, key: str, name: str, folder: ProjectFolder) -> dict[str, Any]:
+    """Return what a form says of a key."""
+    if key not in FACTS:
+        return read_facts({key: visit.text(f"edit--{key}")}, name) if visit.text(f"edit--{key}") else {}
+    state = visit.text(f"edit--{key}-state")
+    if state == "learned":
+        price = visit.number(f"edit--{key}-price")
+        other = visit.text("edit--other")
+        base = {"type": visit.text("edit--type")} | ({"other": other} if other else {})
+        return _purchase(base, name, key, price)
+    words = ("lower", "upper") if key == "bounds" else (key,)
+    cells = {word: _yes_no(visit.text(f"edit--{word}")) for word in words}
+    if key == "values":
+        cells = {key: _listed(cells[key], folder)}
+    if state == "undeclared" or not any(cells.values()):
+        return {} if key == "shares" else {key: UNDECLARED}
+    return read_facts(cells, name)
+
+
+def _listed(text: str, folder: ProjectFolder) -> str:
+    """Return values as a codebook has them: a file of the folder by its name alone, and one value alone as a list.
+
+    A field is no cell of a table, in which one value may be several that something else separates.
+    """
+    if not text or any(mark in text for mark in "|,;{") or ".." in text:
+        return text
+    return f"{{file: {text}}}" if any(each.name == text and each.is_file() for each in folder.entries()) else f"{text}|"
+
+
+def _yes_no(text: str) -> str:
+    return {"yes": "true", "no": "false"}.get(text.lower(), text)
+
+
+def _judge(facts: dict[str, Any], name: str, found: FormErrors, folder: ProjectFolder) -> None:
+    """Tell all that does not go together, key by key."""
+    left = dict(facts)
+    while True:
+        try:
+            judged(left, name, folder)
+            return
+        except SchemaError as error:
+            key = (error.field or "").rpartition(", ")[2]
+            fact = "bounds" if key in ("lower", "upper") else key
+            field = "lower" if fact == "bounds" else fact if fact in left else "type"
+            with found.at(f"edit--{field}"):
+                raise
+            if fact not in left or fact == "type":
+                return
+            del left[fact]
+        except DoublureError:
+            with found.at("edit--values"):
+                raise
+            return
+
+
+def _model_of(column: ProjectColumn, facts: Mapping[str, Any]) -> Column | None:
+    known = keys_of_type(str(facts["type"]))
+    own = {key: value for key, value in facts.items() if key in known and key not in ("values", "parents", "from")}
+    for given in (own, {"type": facts["type"]}):
+        try:
+            return Entry(place=column.name, facts=given).model(column.name, None)
+        except SchemaError:
+            continue
+    return None
+
+
+def _can_be_bought(model: Column | None, fact: str) -> bool:
+    """Return whether a fact of a type can be bought: its key takes a price, and nothing else stands against it."""
+    if model is None or not model.modelled or not model.learnable(fact):
+        return False
+    return Learn.__name__ in str(type_named(model.type).model_fields[fact].annotation)
+
+
+def _finds(schema: Schema, name: str, fact: str, price: float) -> str:
+    try:
+        return describe_purchase(schema, name, fact, price)
+    except (DoublureError, KeyError, NotImplementedError, AttributeError):  # units or the column are not known yet
+        return ""
+
+
+def _state(known: object) -> str:
+    if known == UNDECLARED:
+        return "undeclared"
+    return "learned" if isinstance(known, Mapping) and "learn" in known else "declared"

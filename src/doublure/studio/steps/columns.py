@@ -1,0 +1,401 @@
+"""Columns: a table with one row a column: its type, what is public about it, and what is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from doublure.drafting.check import LEARN_EPSILON, check
+from doublure.drafting.codebook import OMITTED, fits_pattern
+from doublure.drafting.metadata.codebook import codebook_cells, keys_of_type, read_facts
+from doublure.errors import DoublureError, InputError, SettingError
+from doublure.schema import Schema
+from doublure.schema.columns import types
+from doublure.schema.fact_states import UNDECLARED
+from doublure.studio import script
+from doublure.studio.project import Project, ProjectColumn
+from doublure.studio.step import Page, Step
+from doublure.studio.steps import misfits, rules
+from doublure.studio.steps.column_form import STATES, bought, fact_fields, facts_entered, further_fields, judged
+from doublure.studio.visit import FormErrors, Studio, Visit
+from doublure.support.files import write_atomic
+
+_LEFT = "left"
+_LONGEST_FACTS = 110
+_PRIVATE = 0o600
+_ROLES = (
+    ("", "none"),
+    ("target", "target: to be predicted"),
+    ("condition", "condition: samples are asked for its values"),
+    ("weight", "weight of a survey"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        column: The column.
+        type: Its type.
+        facts: What is said of it, in a line.
+        state: ``declared``, ``learned``, ``undeclared`` or ``left``.
+        open: Facts that are open.
+        epsilon: What its facts cost.
+        roles: Its roles.
+    """
+
+    column: ProjectColumn
+    type: str
+    facts: str
+    state: str
+    open: tuple[str, ...]
+    epsilon: float
+    roles: str
+
+
+def show(visit: Visit) -> Page:
+    """Show the columns: all of them, or those that are searched for, with one that is edited."""
+    project = visit.project
+    if project.own_schema and project.schema_file is not None:
+        path = visit.studio.folder.existing(project.schema_file)
+        text = visit.shown("text", path.read_text(encoding="utf-8"))
+        found = check(path)
+        return Page("schema_text.html.j2", {"text": text, "findings": found.findings, "ok": found.ok})
+    if not project.columns:
+        return Page("columns.html.j2", {"rows": (), "counts": {}})
+    schema = visit.studio.schema(project)
+    every = table_rows(project, schema)
+    asked, state = visit.query.get("q", ""), visit.query.get("state", "")
+    shown = [row for row in every if wanted(row, asked, state)]
+    context: dict[str, Any] = {
+        "rows": shown,
+        "all": len(every),
+        "counts": {each: sum(row.state == each for row in every) for each in (*STATES, _LEFT)},
+        "epsilon": sum(row.epsilon for row in every),
+        "asked": asked,
+        "state": state,
+        "types": types(),
+        "price": LEARN_EPSILON,
+        "here": search_query(visit),
+        "target": schema.target,
+        "notes": [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None],
+        "edit": None,
+        **rules.context(visit, schema),
+        **misfits.context(visit),
+    }
+    edited = project.column(visit.query.get("edit") or (visit.text("name") if visit.errors else ""))
+    if edited is not None:
+        context |= edit_context(visit, edited, visit.query.get("type") or visit.text("edit--type"))
+    return Page("columns.html.j2", context)
+
+
+def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, Any]:
+    """Return what the form of one column shows."""
+    known = type_ if type_ in types() else str(column.facts.get("type", "category"))
+    schema = visit.studio.schema(visit.project)
+    roles = column.facts.get("roles") or ("",)
+    return {
+        "edit": column,
+        "type": known,
+        "facts": fact_fields(schema, column, known),
+        "further": further_fields(column, known),
+        "role": roles[0],
+        "roles": _ROLES,
+        "types": types(),
+        "here": search_query(visit),
+        "proposal": "" if column.proposal is None else in_words(column.name, column.proposal),
+    }
+
+
+def fields(visit: Visit) -> Page:
+    """Show the fields of another type, before it is saved."""
+    column = _named(visit.project, visit.query.get("name", ""))
+    context = edit_context(visit, column, visit.query.get("edit--type", ""))
+    return Page("column_fields.html.j2", {"visit": visit, "project": visit.project, **context})
+
+
+def keep(visit: Visit) -> str:
+    """Keep what was entered of one column."""
+    column = _named(visit.project, visit.text("name"))
+    found = FormErrors()
+    facts = facts_entered(visit, column, found, visit.studio.folder)
+    found.stop()
+
+    def by(before: Project) -> Project:
+        return before.with_columns({column.name: column.changed(facts=facts, left_out=False)})
+
+    with found.at("edit--type"):
+        visit.change(
+            lambda before: _checked(_one_target(by(before), column.name, facts), visit.studio), f"Saved: {column.name}."
+        )
+    found.stop()
+    return back(visit)
+
+
+def apply(visit: Visit) -> str:
+    """Apply something to many columns: to those that are ticked, or to all that are shown."""
+    project, does = visit.project, visit.text("do")
+    names = visit.lists.get("names", ())
+    if visit.text("whom") == "shown":
+        every = table_rows(project, visit.studio.schema(project))
+        names = tuple(row.column.name for row in every if wanted(row, visit.text("q"), visit.text("state")))
+    chosen = [_named(project, name) for name in names]
+    if not chosen:
+        raise InputError("no column is ticked", field="columns", remedy="tick some, or choose all that are shown")
+    if does not in _CHANGES:
+        raise InputError("is nothing that can be done", field="do", remedy="choose one of the buttons")
+    found = FormErrors()
+    changed: dict[str, ProjectColumn] = {}
+    for column in chosen:
+        with found.at(f"names--{column.name}" if len(chosen) > 1 else ""):
+            if (new := _CHANGES[does](column, visit)) is not None:
+                if not new.left_out:
+                    judged(new.facts, column.name, visit.studio.folder)
+                changed[column.name] = new
+    found.stop()
+    if not changed:
+        raise InputError("changes none of these columns", field=does, remedy="choose others")
+    visit.change(
+        lambda before: _checked(before.with_columns(changed), visit.studio),
+        f"{_SAID[does]}: {len(changed)} {'column' if len(changed) == 1 else 'columns'}.",
+    )
+    return back(visit)
+
+
+def text(visit: Visit) -> str:
+    """Keep a schema that is edited as text."""
+    project = visit.project
+    name = project.schema_file or "schema.yaml"
+    Schema.parse(visit.form.get("text", ""), name)
+    content = visit.form.get("text", "").replace("\r\n", "\n").encode()
+    visit.change(lambda before: before, "Saved: the schema.")
+    write_atomic(visit.studio.folder.path(name), lambda file: file.write(content), mode=_PRIVATE)
+    return "/columns"
+
+
+# -- what can be applied to many ---------------------------------------------------------------------------------------
+
+
+def _leave_out(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    return None if column.left_out else column.changed(left_out=True)
+
+
+def _take_in(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    return column.changed(left_out=False) if column.left_out else None
+
+
+def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    if column.proposal is None:
+        return None
+    named = [key for key, value in column.proposal.items() if _is_placeholder(value)]
+    kept = {key: column.facts[key] for key in ("description", "roles") if key in column.facts}
+    facts = {**kept, **column.proposal}
+    if "missing" not in facts and "missing" in column.facts and facts["type"] not in ("fake", "constant", "id"):
+        facts["missing"] = column.facts["missing"]
+    for key in named:  # words in CAPITALS stand for what a person has to say
+        facts[key] = UNDECLARED
+    return column.changed(facts=facts, left_out=False)
+
+
+def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    new = visit.text("type")
+    if new == OMITTED:
+        return _leave_out(column, visit)
+    facts = read_facts({"type": new}, column.name)
+    if not new or column.facts.get("type") == new:
+        return None
+    kept = {
+        key: value for key, value in column.facts.items() if key in keys_of_type(new) and key not in ("type", "dtype")
+    }
+    return column.changed(facts={**kept, **facts}, left_out=False)
+
+
+def _never_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    return _fact(column, {"missing": False})
+
+
+def _may_be_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    texts = visit.text("missing_texts")
+    return _fact(column, read_facts({"missing": texts or "true"}, column.name))
+
+
+def _declare_values(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    if not visit.text("many_values"):
+        raise SettingError("are not given", field="values", remedy="write them, separated by |")
+    return _fact(column, read_facts({"values": visit.text("many_values")}, column.name))
+
+
+def _declare_bounds(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    ends = {"lower": visit.text("many_lower"), "upper": visit.text("many_upper")}
+    if not all(ends.values()):
+        raise SettingError("are not given", field="bounds", remedy="write the least and the greatest")
+    return _fact(column, read_facts(ends, column.name))
+
+
+def _buy(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    facts = bought(column.facts, column.name, visit.number("price"))
+    return None if column.left_out or facts == dict(column.facts) else column.changed(facts=facts)
+
+
+def _fact(column: ProjectColumn, facts: Mapping[str, Any]) -> ProjectColumn | None:
+    return None if column.left_out else column.changed(facts={**column.facts, **facts})
+
+
+_CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] = {
+    "leave_out": _leave_out,
+    "take_in": _take_in,
+    "propose": _propose,
+    "retype": _retype,
+    "never_missing": _never_missing,
+    "may_be_missing": _may_be_missing,
+    "values": _declare_values,
+    "bounds": _declare_bounds,
+    "buy": _buy,
+}
+_SAID = {
+    "leave_out": "Left out",
+    "take_in": "Taken in",
+    "propose": "Proposal taken",
+    "retype": "Type changed",
+    "never_missing": "Never missing",
+    "may_be_missing": "May be missing",
+    "values": "Values declared",
+    "bounds": "Bounds declared",
+    "buy": "Open facts are bought",
+}
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def table_rows(project: Project, schema: Schema) -> list[Row]:
+    """Return the table's rows."""
+    prices: dict[str, float] = {}
+    for question in schema.questions:
+        prices[question.column or ""] = prices.get(question.column or "", 0.0) + question.epsilon
+    still: dict[str, list[str]] = {}
+    for path in schema.undeclared:
+        still.setdefault(path.rpartition(".")[0], []).append(path.rpartition(".")[2])
+    found = []
+    for column in project.columns:
+        missing = tuple(still.get(schema.path_of(column.name), ())) if not column.left_out else ()
+        cost = prices.get(column.name, 0.0) if not column.left_out else 0.0
+        state = _LEFT if column.left_out else "undeclared" if missing else "learned" if cost else "declared"
+        row = Row(
+            column=column,
+            type=str(column.facts.get("type", "")),
+            facts="" if column.left_out else in_words(column.name, column.facts),
+            state=state,
+            open=missing,
+            epsilon=cost,
+            roles=", ".join(column.facts.get("roles") or ()),
+        )
+        found.append(row)
+    return found
+
+
+def in_words(name: str, facts: Mapping[str, Any]) -> str:
+    """Return facts in a line, as a codebook has them, without type, role and description."""
+    cells = codebook_cells(
+        name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
+    )
+    said = []
+    if "lower" in cells:
+        said.append(f"{cells['lower']} to {cells['upper']}")
+    for key, cell in cells.items():
+        if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
+            continue
+        price = facts[key]["learn"] if isinstance(facts.get(key), Mapping) and "learn" in facts[key] else None
+        if price is not None:
+            said.append(f"{key}: bought for ε = {price:g}")
+        elif key == "values":
+            said.append(cell.replace("|", " | "))
+        elif key == "missing":
+            said.append({"true": "may be missing", "false": "never missing"}.get(cell, f"missing: {cell}"))
+        else:
+            said.append(f"{key}: {cell}")
+    line = " · ".join(said)
+    return line if len(line) <= _LONGEST_FACTS else line[: _LONGEST_FACTS - 1] + "…"
+
+
+def wanted(row: Row, asked: str, state: str) -> bool:
+    """Return whether a row is searched for: by a pattern such as ``Q28_*``, or a part of its name, type or meaning."""
+    if state and row.state != state:
+        return False
+    asked = asked.strip()
+    if "*" in asked:
+        return fits_pattern(row.column.name, asked)
+    told = (row.column.name, row.type, row.roles, str(row.column.facts.get("description", "")))
+    return any(asked.lower() in each.lower() for each in told)
+
+
+def search_query(visit: Visit) -> str:
+    """Return the search, to come back to."""
+    found = {key: value for key in ("q", "state") if (value := visit.query.get(key) or visit.text(key))}
+    return urlencode(found)
+
+
+def back(visit: Visit) -> str:
+    """Return the address to come back to: the same search."""
+    query = search_query(visit)
+    return "/columns" + (f"?{query}" if query else "")
+
+
+def _named(project: Project, name: str) -> ProjectColumn:
+    found = project.column(name)
+    if found is None:
+        raise InputError("is no column of this data", field=name or "column", remedy="go back to the columns")
+    return found
+
+
+def _one_target(project: Project, name: str, facts: Mapping[str, Any]) -> Project:
+    """Return a project with one target: a new one takes the role from another."""
+    if "target" not in (facts.get("roles") or ()):
+        return project
+    others: dict[str, ProjectColumn] = {}
+    for column in project.columns:
+        if column.name != name and "target" in (column.facts.get("roles") or ()):
+            left = [role for role in column.facts["roles"] if role != "target"]
+            rest = {key: value for key, value in column.facts.items() if key != "roles"}
+            others[column.name] = column.changed(facts=rest | ({"roles": left} if left else {}))
+    return project.with_columns(others)
+
+
+def _checked(project: Project, studio: Studio) -> Project:
+    """Return a project whose schema holds together."""
+    if any(not column.left_out for column in project.columns):
+        project.described(studio.folder)
+    return project
+
+
+def _is_placeholder(value: object) -> bool:
+    """Return whether a proposal's fact is a word in CAPITALS, in a list or as a file, that a person has to replace."""
+    texts: Iterable[object] = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else (value,)
+    )
+    return any(isinstance(each, str) and each.partition(".")[0].isupper() and len(each) > 3 for each in texts)
+
+
+def done(studio: Studio) -> bool:
+    """Return whether nothing is undeclared."""
+    project = studio.project
+    if project.schema_file is None or not (project.columns or project.own_schema):
+        return False
+    try:
+        return not studio.schema(project).undeclared
+    except DoublureError:
+        return False
+
+
+STEP = Step(
+    key="columns",
+    title="Columns",
+    show=show,
+    takes={"keep": keep, "apply": apply, "text": text, **rules.TAKES, **misfits.TAKES},
+    parts={"fields": fields},
+    same=script.schema,
+    done=done,
+)

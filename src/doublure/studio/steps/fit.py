@@ -1,0 +1,114 @@
+"""Fit: a process of its own, which survives this page, the browser and the server."""
+
+from __future__ import annotations
+
+from doublure.errors import DoublureError, InputError
+from doublure.ledger import Ledger
+from doublure.planning import Plan
+from doublure.planning.explain import duration
+from doublure.studio import script
+from doublure.studio.project import PLAN, RUN, Project
+from doublure.studio.runs import all_runs, done_runs, find_run, free_name, jobs_in, progress, stop
+from doublure.studio.step import Page, Step
+from doublure.studio.visit import Studio, Visit
+
+
+def show(visit: Visit) -> Page:
+    """Show the plan, what it costs, and how far the run is."""
+    studio, project = visit.studio, visit.project
+    made = _plan(studio)
+    run = find_run(studio, script.fitted(project))
+    left, trouble = None, None
+    if project.ledger is not None:
+        try:
+            left = Ledger.open(studio.folder.existing(project.ledger)).remaining
+        except DoublureError as error:
+            trouble = str(error)
+    context = {
+        "plan": made,
+        "guarantee": None if made is None else made.guarantee.sentence,
+        "time": None if made is None else duration(made.seconds_estimate),
+        "run": run,
+        "job": run.job,
+        "left": left,
+        "trouble": trouble,
+        "stale": made is not None and _is_stale(studio, made),
+        "others": [each for each in all_runs(studio) if each.name != run.name],
+        "repeated": run.state == "refused" and run.job is not None and run.job.error.get("code") == "budget",
+    }
+    return Page("fit.html.j2", context)
+
+
+def start(visit: Visit) -> str:
+    """Begin a new run."""
+    studio, jobs = visit.studio, jobs_in(visit.studio)
+    made = _plan(studio)
+    if made is None:
+        raise InputError("is not made yet", field="plan", remedy="make it under Budget")
+    if _is_stale(studio, made):
+        raise InputError("is of an older schema", field="plan", remedy="make it again under Budget")
+    latest = find_run(studio, script.fitted(visit.project))
+    if latest.state == "running":
+        raise InputError("runs already", field=latest.name, remedy="wait until it has ended, or stop it")
+    name = free_name(studio.root, RUN)
+    again = visit.text("again") == "yes"
+    project = visit.change(lambda before: _begun(before, name, again=again), "The fit has begun.")
+    _refuse_gone(studio, project)
+    jobs.start(script.fit_words(project), run=name)
+    return "/fit"
+
+
+def resume(visit: Visit) -> str:
+    """Go on with a run that was cut off."""
+    studio = visit.studio
+    name = visit.text("run")
+    studio.folder.existing(name)
+    project = visit.change(lambda before: _begun(before, name, again=False), "The fit goes on.")
+    _refuse_gone(studio, project)
+    jobs_in(studio).start(script.resume_words(project), run=name)
+    return "/fit"
+
+
+def choose(visit: Visit) -> str:
+    """Choose the run that the next steps are about."""
+    name = visit.text("run")
+    visit.studio.folder.existing(name)
+    visit.change(lambda before: _begun(before, name, again=False), f"The next steps are about {name}.")
+    return "/fit"
+
+
+def _begun(project: Project, name: str, *, again: bool) -> Project:
+    return project.answer("fit", run=name, again=again)
+
+
+def _plan(studio: Studio) -> Plan | None:
+    return Plan.load(studio.root / PLAN) if (studio.root / PLAN).is_file() else None
+
+
+def _is_stale(studio: Studio, made: Plan) -> bool:
+    """Whether the schema was changed after the plan was made."""
+    project = studio.project
+    return project.schema_file is not None and studio.schema().sha256 != made.schema_sha256
+
+
+def _refuse_gone(studio: Studio, project: Project) -> None:
+    """Refuse data that are not in the folder any more."""
+    source = project.source
+    if source is not None and source.table is None:
+        studio.folder.existing(source.place)
+
+
+def done(studio: Studio) -> bool:
+    """Return whether a run is finished."""
+    return bool(done_runs(studio))
+
+
+STEP = Step(
+    key="fit",
+    title="Fit",
+    show=show,
+    takes={"start": start, "resume": resume, "choose": choose, "stop": lambda visit: stop(visit, "/fit")},
+    parts={"progress": progress},
+    same=script.fit,
+    done=done,
+)

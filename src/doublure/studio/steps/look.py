@@ -1,0 +1,101 @@
+"""Look: the evaluation page, real rows beside synthetic ones, and attacks; all of it internal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doublure.errors import InputError, RunFolderError
+from doublure.studio import script
+from doublure.studio.frames import framed
+from doublure.studio.project import Project
+from doublure.studio.runs import done_runs, find_run, jobs_in, progress, stop
+from doublure.studio.step import Page, Step
+from doublure.studio.visit import FormErrors, Studio, Visit
+
+_PAGES = {"report": "report.html", "audit": "audit.html"}
+EXAMPLES = 10
+
+
+def show(visit: Visit) -> Page:
+    """Show what was found, and how to look again."""
+    studio, project = visit.studio, visit.project
+    name = script.fitted(project)
+    run, said = find_run(studio, name), {"holdout": "", "examples": 0, **project.answers.get("look", {})}
+    jobs = jobs_in(studio)
+    finished = done_runs(studio)
+    context = {
+        "run": run,
+        "same_data": [each.name for each in finished if each.dataset == run.dataset],
+        "files": [each.name for each in studio.folder.entries() if each.is_file()],
+        "real": script.real_data(project),
+        "said": said,
+        "database": project.source is not None and project.source.table is not None,
+        "table": project.kind == "table",
+        "pages": {which: (studio.root / name / "internal" / page).is_file() for which, page in _PAGES.items()},
+        "evaluation": jobs.latest("evaluate", run=name),
+        "audit": jobs.latest("audit", run=name),
+        "examples": EXAMPLES,
+    }
+    return Page("look.html.j2", context)
+
+
+def evaluate(visit: Visit) -> str:
+    """Compare the run with real rows."""
+    project = _kept(
+        visit, audit=bool(visit.project.answers.get("look", {}).get("audit")), said="The evaluation has begun."
+    )
+    jobs_in(visit.studio).start(script.evaluate_words(project), run=script.fitted(project))
+    return "/look"
+
+
+def audit(visit: Visit) -> str:
+    """Attack the run."""
+    project = _kept(visit, audit=True, said="The attacks have begun.")
+    jobs_in(visit.studio).start(script.audit_words(project), run=script.fitted(project))
+    return "/look"
+
+
+def _kept(visit: Visit, *, audit: bool, said: str) -> Project:
+    """Keep what was chosen, once there is a finished run and real rows."""
+    folder, found = visit.studio.folder, FormErrors()
+    run = find_run(visit.studio, script.fitted(visit.project))
+    if run.state != "done":
+        raise RunFolderError("is not finished", field=run.name, remedy="go on with it under Fit")
+    chosen: dict[str, Any] = {"audit": audit}
+    for field in ("real", "holdout"):
+        if field not in visit.form:
+            continue
+        with found.at(field):
+            chosen[field] = folder.name(folder.existing(visit.text(field))) if visit.text(field) else ""
+    if "examples_shown" in visit.form:
+        chosen["examples"] = EXAMPLES if visit.text("examples") == "yes" else 0
+    if not (chosen.get("real") or script.real_data(visit.project)):
+        with found.at("real"):
+            raise InputError("is not chosen", remedy="choose a file with the rows that were fitted")
+    found.stop()
+    return visit.change(lambda before: before.answer("look", **chosen), said)
+
+
+def page(visit: Visit) -> Any:
+    """Answer the frame: the page of the evaluation, or of the attacks."""
+    file = _PAGES.get(visit.query.get("which", ""))
+    if file is None:
+        raise InputError("is not known", field="which", remedy="look at the page again")
+    run = visit.studio.folder.existing(script.fitted(visit.project))
+    return framed(run / "internal" / file)
+
+
+def done(studio: Studio) -> bool:
+    """Return whether the chosen run was evaluated."""
+    return (studio.root / script.fitted(studio.project) / "internal" / _PAGES["report"]).is_file()
+
+
+STEP = Step(
+    key="look",
+    title="Look",
+    show=show,
+    takes={"evaluate": evaluate, "audit": audit, "stop": lambda visit: stop(visit, "/look")},
+    parts={"progress": progress, "page": page},
+    same=script.look,
+    done=done,
+)

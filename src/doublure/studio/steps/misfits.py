@@ -1,0 +1,46 @@
+"""Misfits, for the owner of the data: the only screen that reads records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doublure.data.databases.address import url_scheme
+from doublure.drafting.misfits import TOLERATED, list_misfits
+from doublure.drafting.owner_notes import NOTES
+from doublure.errors import DataError, InputError, SettingError
+from doublure.studio.visit import Visit
+
+FILE = "misfits.csv"
+
+
+def context(visit: Visit) -> dict[str, Any]:
+    """Return what was found last; nothing before it was asked for, or once something was changed."""
+    found = visit.studio.found
+    return {
+        "misfits": found[1] if found is not None and found[0] == visit.project.version else None,
+        "misfits_file": FILE,
+    }
+
+
+def look(visit: Visit) -> str:
+    """Write every cell that does not fit into a file that only its owner can read, and count them by column."""
+    project = visit.project
+    if visit.text("owner") != "yes":
+        remedy = "tick it if the data is yours to look at"
+        raise SettingError("only the owner of the data may look at it", field="owner", remedy=remedy)
+    if project.source is None:
+        raise InputError("no data is chosen", field="data", remedy="choose it first")
+    if url_scheme(project.source.place) is not None:
+        remedy = "a fit counts in the database what does not fit, and names the columns"
+        raise DataError("is a database, whose cells stay there", field="data", remedy=remedy)
+    schema, data = visit.studio.schema(project), str(visit.studio.folder.existing(project.source.place))
+    notes = NOTES[schema.kind](schema, data)
+    counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True)
+    rows = [(column, why, number, why in TOLERATED) for (column, why), number in counts.items()]
+    visit.studio.found = (project.version, {"rows": rows, "notes": [each.line for each in notes]})
+    total = sum(number for _, _, number, _ in rows)
+    visit.studio.status = f"{total:,} {'cell does' if total == 1 else 'cells do'} not fit."
+    return "/columns#misfits"
+
+
+TAKES = {"misfits": look}

@@ -1,0 +1,229 @@
+"""Received a bundle: it is unpacked, checked, and explored, without anything private."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from doublure.errors import DoublureError, InputError, escaped
+from doublure.releasing.archive import CARD, unpack
+from doublure.releasing.exploring import ReceivedTable
+from doublure.releasing.signing import spelt
+from doublure.studio.frames import framed
+from doublure.studio.jobs import StudioJob
+from doublure.studio.project import Project
+from doublure.studio.runs import free_name, jobs_in, progress, stop
+from doublure.studio.script import Same, command, operand
+from doublure.studio.step import Page, Step
+from doublure.studio.visit import FormErrors, Studio, Visit
+from doublure.support import files
+
+_ROOM = "received"
+_CONDITIONS = 3
+_SHOWN_ROWS = 20
+
+
+def show(visit: Visit) -> Page:
+    """Show how to open a bundle; or one that was opened, its check, its card and its rows."""
+    studio, name = visit.studio, visit.query.get("bundle", "")
+    context: dict[str, Any] = {"bundles": _bundles(studio), "name": name, "job": None, "verified": False}
+    context |= {
+        "ledgers": _named(studio, ".ledger"),
+        "keys": _named(studio, ".pub"),
+        "archives": _named(studio, ".zip"),
+    }
+    if name:
+        path = _bundle(studio, name)
+        job = jobs_in(studio).latest("verify", received=name)
+        verified = job is not None and _is_of(job, path)
+        context |= {"job": job, "verified": verified, "result": {} if job is None else job.result}
+        context["words"] = urlencode({"bundle": name})
+        context["fingerprint"] = spelt(_fingerprint(path))
+        context |= _explored(visit, path) if verified else {}
+    return Page("received.html.j2", context)
+
+
+def take(visit: Visit) -> str:
+    """Open a bundle: an archive that was dropped in or lies in the folder, or a folder there."""
+    studio, found = visit.studio, FormErrors()
+    with found.at("archive_file"):
+        if "archive_file" in visit.uploads:
+            given, content = visit.uploads["archive_file"]
+            name = _opened(studio, given, content)
+        elif visit.text("archive"):
+            path = studio.folder.existing(visit.text("archive"))
+            name = _opened(studio, path.name, path) if path.is_file() else studio.folder.name(path)
+            _bundle(studio, name)
+        else:
+            raise InputError("no bundle is chosen", remedy="drop its ZIP file in, or choose one of the folder")
+    found.stop()
+    studio.status = "Unpacked. It is being checked."
+    return _verified(visit, name)
+
+
+def check(visit: Visit) -> str:
+    """Check an opened bundle again, with a ledger or the publisher's key if they are at hand."""
+    name = visit.text("bundle")
+    _bundle(visit.studio, name)
+    return _verified(visit, name)
+
+
+def _verified(visit: Visit, name: str) -> str:
+    folder, beside = visit.studio.folder, []
+    for field in ("ledger", "key"):
+        if visit.text(field):
+            beside += [f"--{field}", operand(folder.name(folder.existing(visit.text(field))))]
+    jobs_in(visit.studio).start(["verify", operand(name), *beside], received=name)
+    return f"/received?{urlencode({'bundle': name})}"
+
+
+def _opened(studio: Studio, given: str, content: bytes | Path) -> str:
+    """Unpack an archive into a folder of its own, and return that folder's name."""
+    stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in given.rpartition(".")[0])[:60].strip("-")
+    room = studio.root / _ROOM
+    if not room.is_dir():
+        try:
+            room.mkdir(mode=0o700)
+        except OSError as error:
+            raise files.Unwritable(room, error) from None
+    name = free_name(room, stem if stem.isascii() and stem else "bundle")
+    if isinstance(content, Path):
+        unpack(content, room / name)
+        return f"{_ROOM}/{name}"
+    kept = room / f".{name}.zip"
+    try:
+        files.write_atomic(kept, lambda file: file.write(content), mode=0o600)
+        unpack(kept, room / name)
+    except DoublureError as error:  # names the user's file, and not ours
+        raise type(error)(error.message, field=_seen(error.field, kept, given), remedy=error.remedy) from None
+    finally:
+        kept.unlink(missing_ok=True)
+    return f"{_ROOM}/{name}"
+
+
+def _seen(field: str | None, kept: Path, given: str) -> str | None:
+    return escaped(given) if field in (str(kept), kept.name) else field
+
+
+def _bundle(studio: Studio, name: str) -> Path:
+    path = studio.folder.existing(name)
+    if not (path / CARD).is_file():
+        raise InputError("is not a bundle", field=name, remedy="drop the ZIP file in as it was received")
+    return path
+
+
+def _bundles(studio: Studio) -> list[str]:
+    inside = [studio.root, studio.root / _ROOM]
+    found = [each for room in inside if room.is_dir() for each in sorted(room.iterdir()) if not each.is_symlink()]
+    return [studio.folder.name(each) for each in found if each.name[0] != "." and (each / CARD).is_file()]
+
+
+def _named(studio: Studio, ending: str) -> list[str]:
+    return [each.name for each in studio.folder.entries() if each.is_file() and each.name.endswith(ending)]
+
+
+def _fingerprint(path: Path) -> str:
+    return hashlib.sha256((path / CARD).read_bytes()).hexdigest()
+
+
+def _is_of(job: StudioJob, path: Path) -> bool:
+    """Whether a check passed, and the card is still the one that it read."""
+    return job.result.get("fingerprint") == _fingerprint(path)
+
+
+# -- exploring: counts of what the bundle holds ------------------------------------------------------------------------
+
+
+def _explored(visit: Visit, path: Path) -> dict[str, Any]:
+    tables = {table.name: table for table in ReceivedTable.of_bundle(path)}
+    if not tables:
+        return {"tables": [], "table": None}
+    query = visit.query
+    table = tables.get(query.get("table", "")) or next(iter(tables.values()))
+    names, trouble = list(table.columns), None
+    shown = query.get("column", "")
+    shown = shown if shown in table.columns else names[0]
+    found: dict[str, Any] = {"count": None, "bars": [], "rows": []}
+    try:
+        where = _where(query)
+        found = {
+            "count": table.count(where),
+            "bars": table.distribution(shown, where),
+            "rows": [list(row.values()) for row in table.rows(where, _SHOWN_ROWS)],
+        }
+    except DoublureError as error:
+        trouble = str(error)
+    return {
+        "tables": list(tables),
+        "table": table.name,
+        "columns": names,
+        "column": shown,
+        "query": {
+            f"{key}{number}": query.get(f"{key}{number}", "")
+            for key in ("where", "is")
+            for number in range(_CONDITIONS)
+        },
+        "numbers": range(_CONDITIONS),
+        "trouble": trouble,
+        "top": max((bar.share for bar in found["bars"]), default=0) or 1,
+        **found,
+    }
+
+
+def _where(query: Any) -> dict[str, object]:
+    """Return the conditions that stand in the address: of each a column, and a value, two ends, or nothing."""
+    found: dict[str, object] = {}
+    for number in range(_CONDITIONS):
+        name, text = query.get(f"where{number}", ""), query.get(f"is{number}", "").strip()
+        if not name:
+            continue
+        if name in found:
+            raise InputError("is asked for twice", field=name, remedy="ask for it once")
+        low, dots, high = text.partition("..")
+        if dots:
+            found[name] = (low.strip() or None, high.strip() or None)
+        elif "|" in text:
+            found[name] = [part.strip() for part in text.split("|")]
+        else:
+            found[name] = text or None
+    return found
+
+
+def card(visit: Visit) -> Any:
+    """Answer the frame: the card of a bundle that passed its check."""
+    path = _bundle(visit.studio, visit.query.get("bundle", ""))
+    job = jobs_in(visit.studio).latest("verify", received=visit.query.get("bundle", ""))
+    if job is None or not _is_of(job, path):
+        raise InputError("has not passed its check", field="bundle", remedy="check it first")
+    return framed(path / "card.html")
+
+
+def same(project: Project) -> Same:
+    """Return how a bundle is checked and counted."""
+    python = (
+        "import doublure as db\nfrom doublure.releasing.exploring import ReceivedTable\n\n"
+        "print(db.verify('bundle.zip')['origin'])\n\n"
+        "from doublure.releasing.archive import unpack\n\n"
+        "table = ReceivedTable.of_bundle(unpack('bundle.zip', 'received/bundle'))[0]\n"
+        "print(table.count({'sex': 'Female', 'age': (30, 40)}).sentence)"
+    )
+    return Same(command("verify", "bundle.zip"), python)
+
+
+def done(studio: Studio) -> bool:
+    """Return whether a received bundle was checked: never needed to go on."""
+    return False
+
+
+STEP = Step(
+    key="received",
+    title="Received a bundle?",
+    aside=True,
+    show=show,
+    takes={"take": take, "check": check, "stop": lambda visit: stop(visit, "/received")},
+    parts={"progress": progress, "card": card},
+    same=same,
+    done=done,
+)

@@ -1,0 +1,141 @@
+"""Release: the card as it will be, the bundle or the generator, its check, and what goes to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from doublure.errors import InputError, RunFolderError
+from doublure.releasing.bundle import preview
+from doublure.releasing.signing import spelt
+from doublure.releasing.writing import WRITERS
+from doublure.run.loading import load
+from doublure.studio import script
+from doublure.studio.frames import framed
+from doublure.studio.project import BUNDLE
+from doublure.studio.runs import find_run, free_name, jobs_in, progress, stop
+from doublure.studio.step import Page, Step
+from doublure.studio.visit import FormErrors, Studio, Visit
+
+_LICENCES = ("CC BY 4.0", "CC0 1.0", "CC BY-SA 4.0", "ODbL 1.0")
+_GENERATOR = "generator"
+_WORDS = {
+    "csv": "CSV, for every program",
+    "parquet": "Parquet, which keeps types",
+    "xlsx": "Excel",
+    "jsonl": "JSON lines",
+    "feather": "Feather",
+    "dta": "Stata",
+    "sav": "SPSS",
+    "npz": "NumPy",
+}
+
+
+def show(visit: Visit) -> Page:
+    """Show the words of the release, and what has been written."""
+    studio, project = visit.studio, visit.project
+    run = find_run(studio, script.fitted(project))
+    said = dict.fromkeys((*script.DETAILS, "generator", "rows", "formats", "tables", "spreadsheet_safe"), "")
+    said |= project.answers.get("release", {})
+    jobs, name = jobs_in(studio), script.released(project)
+    written = jobs.latest("release", bundle=name)
+    there = (studio.root / name / "card.json").is_file()
+    writer = WRITERS.get(project.kind, None)
+    forms = () if writer is None else (*writer.forms, *writer.others)
+    context = {
+        "run": run,
+        "said": said,
+        "default_rows": said.get("rows") or (load(studio.root / run.name).default_n if run.state == "done" else ""),
+        "forms": [(form, _WORDS.get(form, form)) for form in forms],
+        "usual": () if writer is None else writer.forms,
+        "licences": _LICENCES,
+        "saved_words": urlencode({key: said.get(key, "") for key in (*script.DETAILS, "rows")}),
+        "job": written,
+        "bundle": name if there else None,
+        "archive": f"{name}.zip" if (studio.root / f"{name}.zip").is_file() else None,
+        "fingerprint": spelt(str(written.result["fingerprint"])) if there and written and written.result else None,
+        "check": jobs.latest("verify", bundle=name) if there else None,
+    }
+    return Page("release.html.j2", context)
+
+
+def redrawn(visit: Visit) -> Page:
+    """Return a frame of the card as it will be by what stands in the form."""
+    asked = {key: visit.query.get(key, "") for key in (*script.DETAILS, "rows")}
+    return Page("preview.html.j2", {"words": urlencode(asked)})
+
+
+def write(visit: Visit) -> str:
+    """Write the bundle or the generator."""
+    studio, found = visit.studio, FormErrors()
+    run = find_run(studio, script.fitted(visit.project))
+    if run.state != "done":
+        raise RunFolderError("is not finished", field=run.name, remedy="go on with it under Fit")
+    generator = visit.text("what") == _GENERATOR
+    chosen: dict[str, Any] = {key: visit.text(key) for key in script.DETAILS} | {"generator": generator}
+    if not generator:
+        with found.at("rows"):
+            chosen["rows"] = _rows(visit)
+        known = set(_WORDS)
+        chosen["formats"] = [form for form in visit.lists.get("formats", ()) if form in known]
+        chosen |= {key: visit.text(key) == "yes" for key in ("tables", "spreadsheet_safe")}
+    found.stop()
+    chosen["bundle"] = free_name(studio.root, _GENERATOR if generator else BUNDLE)
+    project = visit.change(lambda before: before.answer("release", **chosen), "The release is being written.")
+    jobs_in(studio).start(script.release_words(project), bundle=chosen["bundle"])
+    return "/release"
+
+
+def check(visit: Visit) -> str:
+    """Verify the bundle against the ledger."""
+    project = visit.project
+    jobs_in(visit.studio).start(script.verify_words(project), bundle=script.released(project))
+    return "/release"
+
+
+def card(visit: Visit) -> Any:
+    """Answer the frame: the card as it will be, from what stands in the form."""
+    run = find_run(visit.studio, script.fitted(visit.project))
+    if run.state != "done":
+        raise RunFolderError("is not finished", field=run.name, remedy="go on with it under Fit")
+    query = visit.query
+    rows = query.get("rows", "").replace(",", "")
+    words = {key: query[key].strip() for key in script.DETAILS if query.get(key, "").strip()}
+    syn = load(visit.studio.root / run.name)
+    return framed(preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() else syn.default_n, **words))
+
+
+def written_card(visit: Visit) -> Any:
+    """Answer the frame: the card that was written."""
+    return framed(visit.studio.folder.existing(script.released(visit.project)) / "card.html")
+
+
+def archive(visit: Visit) -> Any:
+    """Answer a download of the bundle as one file."""
+    from starlette.responses import FileResponse
+
+    path = visit.studio.folder.existing(f"{script.released(visit.project)}.zip")
+    return FileResponse(path, filename=path.name, media_type="application/zip")
+
+
+def _rows(visit: Visit) -> int:
+    number = visit.number("rows")
+    if number < 1 or number != int(number):
+        raise InputError("is not a whole number of at least 1", remedy="write one such as 5000")
+    return int(number)
+
+
+def done(studio: Studio) -> bool:
+    """Return whether a bundle was written."""
+    return (studio.root / script.released(studio.project) / "card.json").is_file()
+
+
+STEP = Step(
+    key="release",
+    title="Release",
+    show=show,
+    takes={"write": write, "check": check, "stop": lambda visit: stop(visit, "/release")},
+    parts={"progress": progress, "preview": redrawn, "card": card, "written": written_card, "archive": archive},
+    same=script.release,
+    done=done,
+)

@@ -1,0 +1,183 @@
+"""Rules between columns, built from pickers: public knowledge that every synthetic row keeps, at no cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from doublure.drafting.metadata.codebook import read_facts
+from doublure.drafting.proposals import rules_for
+from doublure.errors import InputError, SettingError
+from doublure.schema import Schema
+from doublure.studio.project import Project
+from doublure.studio.visit import FormErrors, Visit
+from doublure.support import yaml12
+
+_MISSING = "missing"
+SPANS = ("minute", "hour", "day", "week", "year")
+"""Units of a difference of days or moments."""
+
+
+def _order(visit: Visit) -> dict[str, Any]:
+    return {"at_most": [_picked(visit, "first"), _picked(visit, "second")]}
+
+
+def _equal(visit: Visit) -> dict[str, Any]:
+    return {"equal": [_picked(visit, "first"), _picked(visit, "second")]}
+
+
+def _sum(visit: Visit) -> dict[str, Any]:
+    return {"sum": {"total": _picked(visit, "first"), "of": _several(visit, 2)}}
+
+
+def _together(visit: Visit) -> dict[str, Any]:
+    return {"missing_together": _several(visit, 2)}
+
+
+def _implies(visit: Visit) -> dict[str, Any]:
+    when, then = _picked(visit, "first"), _picked(visit, "second")
+    return {"implies": {"when": {when: _cells(visit, "when")}, "then": {then: _cells(visit, "then")}}}
+
+
+def _difference(visit: Visit) -> dict[str, Any]:
+    unit = {"unit": visit.text("unit")} if visit.text("unit") else {}
+    names = {"of": _picked(visit, "of"), "from": _picked(visit, "first"), "to": _picked(visit, "second")}
+    return {"difference": {**names, **unit}}
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[Visit], dict[str, Any]]]] = {
+    "at_most": ("the first is at most the second", _order),
+    "equal": ("both say the same", _equal),
+    "implies": ("if the first is …, the second is …", _implies),
+    "sum": ("the first is the sum of several", _sum),
+    "missing_together": ("several are missing together, or none", _together),
+    "difference": ("a column is what lies between two", _difference),
+}
+"""Word of a rule -> its sentence and its reader, for the pickers. The text field takes every other rule."""
+
+
+def context(visit: Visit, schema: Schema) -> dict[str, Any]:
+    """Return what the screen of columns shows of rules."""
+    project = visit.project
+    known = [each.name for each in project.columns if not each.left_out]
+    proposals = [] if project.own_schema else list(_proposed(schema))
+    return {
+        "rules": [(number, say(rule)) for number, rule in enumerate(project.rules)],
+        "proposals": proposals,
+        "kinds": [(word, said) for word, (said, _) in _KINDS.items()] + [("yaml", "another, as text")],
+        "spans": [("", "its own unit"), *((span, f"{span}s") for span in SPANS)],
+        "known": [("", "–"), *((name, name) for name in known)],
+    }
+
+
+def add(visit: Visit) -> str:
+    """Add a rule."""
+    kind = visit.text("rule_kind")
+    found = FormErrors()
+    rule: Any = None
+    if kind == "yaml":
+        with found.at("rule_text"):
+            rule = yaml12.parse(visit.text("rule_text").removeprefix("- "), "rule")
+            if not isinstance(rule, dict):
+                raise SettingError("is no rule", remedy="write one such as {at_most: [born, admitted]}")
+    elif kind in _KINDS:
+        with found.at("rule_kind"):
+            rule = _KINDS[kind][1](visit)
+    else:
+        raise InputError("is no kind of rule", field="rule_kind", remedy="choose one")
+    found.stop()
+    with found.at("rule_kind" if kind != "yaml" else "rule_text"):
+        visit.change(lambda before: _with_rule(before, rule), f"Rule added: {say(rule)}.")
+    found.stop()
+    return "/columns#rules"
+
+
+def remove(visit: Visit) -> str:
+    """Take a rule out."""
+    number = visit.text("number")
+    rules = visit.project.rules
+    if not number.isdigit() or int(number) >= len(rules):
+        raise InputError("is no rule", field="rules", remedy="go back to the columns")
+    left = tuple(rule for place, rule in enumerate(rules) if place != int(number))
+    visit.change(lambda before: before.changed(rules=left), "Rule taken out.")
+    return "/columns#rules"
+
+
+def say(rule: Mapping[str, Any]) -> str:
+    """Return a rule in a line, as the schema file has it.
+
+    Example:
+        >>> from doublure.studio.steps.rules import say
+        >>> say({"at_most": ["admitted", "discharged"]})
+        'admitted ≤ discharged'
+    """
+    word, said = next(iter(rule.items()))
+    if word == "at_most":
+        return " ≤ ".join(map(str, said))
+    if word == "equal":
+        return " = ".join(map(str, said))
+    if word == "sum" and isinstance(said, Mapping):
+        return f"{said['total']} = {' + '.join(map(str, said['of']))}"
+    if word == "implies" and isinstance(said, Mapping):
+        sides = (
+            ", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then")
+        )
+        return "if {}, then {}".format(*sides)
+    if word == "missing_together":
+        return f"missing together: {', '.join(map(str, said))}"
+    if word == "difference" and isinstance(said, Mapping):
+        unit = f", in {said['unit']}s" if "unit" in said else ""
+        return f"{said['of']} = {said['to']} − {said['from']}{unit}"
+    return yaml12.inline(dict(rule))
+
+
+def _shown(cells: object) -> str:
+    return yaml12.inline(cells) if isinstance(cells, (list, dict)) else str(cells)
+
+
+def _proposed(schema: Schema) -> list[tuple[str, str]]:
+    """Return rules that may hold by the names of columns: YAML and words; each goes with those that are there."""
+    declared, there = list(getattr(schema, "constraints", ())), schema.to_plain().get("constraints", [])
+    found = []
+    for text, _ in rules_for(schema.columns, declared):
+        rule = yaml12.parse(text.removeprefix("- "), "rule")
+        if "FILE" not in text and rule not in there:
+            found.append((yaml12.inline(rule), say(rule)))
+    return found
+
+
+def _with_rule(project: Project, rule: dict[str, Any]) -> Project:
+    if rule in [dict(each) for each in project.rules]:
+        raise SettingError("is there already", remedy="choose another")
+    return project.changed(rules=(*project.rules, rule))
+
+
+def _picked(visit: Visit, field: str) -> str:
+    name = visit.text(f"rule_{field}")
+    if visit.project.column(name) is None:
+        raise SettingError(f"needs {'a column' if field == 'of' else f'the {field} column'}", remedy="choose it")
+    return name
+
+
+def _several(visit: Visit, least: int) -> list[str]:
+    names = [name for name in visit.lists.get("rule_several", ()) if visit.project.column(name) is not None]
+    if len(names) < least:
+        raise SettingError(f"needs at least {least} columns in the list", remedy="tick them")
+    return names
+
+
+def _cells(visit: Visit, side: str) -> Any:
+    """Return cells as a rule has them: missing, a value, several, or from..to."""
+    text = visit.text(f"rule_{side}")
+    if not text:
+        raise SettingError("needs both cells", remedy="write missing, a value, several with | between, or 0..9")
+    if text.lower() == _MISSING:
+        return _MISSING
+    low, mark, high = text.partition("..")
+    if mark:
+        return read_facts({"lower": low.strip(), "upper": high.strip()}, "rule")["bounds"]
+    values = [yaml12.parse(each.strip(), "rule") for each in text.split("|")]
+    return values[0] if len(values) == 1 else values
+
+
+TAKES = {"rule": add, "unrule": remove}

@@ -1,0 +1,65 @@
+"""A studio on the rows of a clinic, drafted and described."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from studios import StudioClient
+
+
+def clinic(rows: int = 400) -> pd.DataFrame:
+    """Return visits of a clinic, whose patients come back."""
+    random = np.random.default_rng(3)
+    begin = pd.Timestamp("2022-01-01") + pd.to_timedelta(random.integers(0, 700, rows), unit="D")
+    return pd.DataFrame(
+        {
+            "patient_id": 1000 + random.integers(0, rows // 2, rows),
+            "sex": random.choice(["f", "m"], rows),
+            "age": random.integers(18, 90, rows),
+            "ward": random.choice(["A", "B", "C"], rows),
+            "admitted": begin.strftime("%Y-%m-%d"),
+            "discharged": (begin + pd.to_timedelta(random.integers(0, 9, rows), unit="D")).strftime("%Y-%m-%d"),
+            "email": [f"person{number}@example.org" for number in range(rows)],
+            "note": ["says <script>alert(1)</script> and more words"] * rows,
+        }
+    )
+
+
+CODEBOOK = """column,type,values,lower,upper,missing,description
+sex,category,f|m,,,false,sex of the patient
+age,integer,,18,120,false,
+ward,category,A|B|C,,,false,
+admitted,date,,2022-01-01,2024-12-31,false,
+discharged,date,,2022-01-01,2024-12-31,false,
+note,omit,,,,,
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    clinic().to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "codes.csv").write_text(CODEBOOK)
+    return tmp_path
+
+
+@pytest.fixture
+def studio(folder):
+    return StudioClient(folder)
+
+
+@pytest.fixture
+def chosen(studio):
+    """A studio whose data is chosen, and of which is said who is protected."""
+    assert studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook").status_code == 200
+    answers = {"who": "several", "id": "patient_id", "max_records": "3", "unit_name": "patient", "counted": "public"}
+    assert studio.post("/people/keep", units="200", **answers).status_code == 200
+    return studio
+
+
+@pytest.fixture
+def described(chosen):
+    """A studio in which nothing is open."""
+    assert chosen.post("/columns/apply", do="propose", names=["email"], whom="ticked").status_code == 200
+    assert not chosen.studio.schema().undeclared
+    return chosen

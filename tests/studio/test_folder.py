@@ -1,0 +1,93 @@
+"""No name leads out of the folder: not upwards, not from the root, not through a link."""
+
+from __future__ import annotations
+
+import pytest
+from studios import StudioClient
+
+from doublure.errors import InputError
+from doublure.studio.folder import ProjectFolder
+
+HOSTILE = (
+    "",
+    "..",
+    "../a.csv",
+    "a/../../a.csv",
+    "/etc/passwd",
+    "a\\b.csv",
+    "a\0b",
+    "a\nb",
+    "link.csv",
+    "links/a.csv",
+    "loop",
+    "a\u202eb",
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    for each in (outside, inside):
+        each.mkdir()
+        (each / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    (outside / "codes.txt").write_text("secret\nother\n")
+    (inside / "link.csv").symlink_to(outside / "a.csv")
+    (inside / "links").symlink_to(outside)
+    (inside / "codes.txt").symlink_to(outside / "codes.txt")
+    (inside / "loop").symlink_to(inside / "loop")
+    (inside / "own.csv").symlink_to(inside / "a.csv")
+    return inside
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_leads_out_is_refused(folder, name):
+    with pytest.raises(InputError):
+        ProjectFolder(folder).path(name)
+
+
+def test_what_is_inside_is_found(folder):
+    found = ProjectFolder(folder)
+    assert found.existing("a.csv").name == found.existing("own.csv").name == "a.csv"
+    assert [each.name for each in found.entries()] == ["a.csv", "own.csv"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"place": "../outside/a.csv"},
+        {"place": "link.csv"},
+        {"place": "a.csv", "codebook": "links/a.csv"},
+        {"url": "duckdb:///../outside/a.duckdb", "table": "t"},
+        {"url": "duckdb:////etc/passwd", "table": "t"},
+        {"url": "s3://bucket/a.csv", "table": "t"},
+        {"url": "https://evil.example/a.csv", "table": "t"},
+    ],
+)
+def test_data_outside_is_not_read(folder, fields):
+    client = StudioClient(folder)
+    answer = client.post("/data/choose", **{"place": "", "form": "codebook", **fields})
+    assert answer.status_code == 422
+    assert "not saved" in answer.text
+    assert client.project.source is None
+
+
+def test_a_list_behind_a_link_is_not_read(folder):
+    client = StudioClient(folder)
+    assert client.post("/data/choose", place="a.csv", form="codebook").status_code == 200
+    fields = {"edit--type": "category", "edit--values-state": "declared", "edit--missing-state": "undeclared"}
+    answer = client.post("/columns/keep", name="x", **fields, **{"edit--values": "{file: codes.txt}"})
+    assert answer.status_code == 422
+    assert "outside the folder" in answer.text
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "name", ["../a.csv", "/tmp/a.csv", ".bashrc", "project.yaml", "plan.json", "b.ledger", "a\u202eb.csv"]
+)
+def test_what_is_dropped_in_stays_in_the_folder(folder, name):
+    client = StudioClient(folder)
+    before = sorted(folder.parent.rglob("*"))
+    client.post("/data/choose", files={"data_file": (name, b"x,z\n1,2\n")}, form="codebook")
+    new = [path for path in sorted(folder.parent.rglob("*")) if path not in before]
+    assert all(path.is_relative_to(folder) for path in new)
+    assert (folder / "a.csv").read_text() == "x,y\n1,2\n3,4\n"  # not replaced by another content

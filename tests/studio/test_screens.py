@@ -1,0 +1,300 @@
+"""The screens of the way: what they show, what they take, and what they refuse, all at once and beside its field."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from studios import StudioClient
+
+import doublure as db
+from doublure.studio.steps import STEPS
+
+
+def errors(answer):
+    """Return the errors of a page by their field."""
+    found = re.findall(
+        r'<li>(?:<a href="#([^"]*)">[^<]*</a>: )?(.*?)</li>', answer.text.split('id="errors"')[1].split("</ul>")[0]
+    )
+    return dict(found)
+
+
+def test_an_empty_folder_shows_every_screen(tmp_path):
+    client = StudioClient(tmp_path)
+    for step in STEPS:
+        assert client.get(f"/{step.key}").status_code == 200
+
+
+def test_the_first_screen_that_is_not_done_comes_first(studio, described):
+    assert described.get("/").url.path == "/budget"
+
+
+def test_nothing_is_shown_of_a_cell(chosen):
+    for path in ("/data", "/people", "/columns", "/columns?edit=note", "/columns?edit=email"):
+        text = chosen.get(path).text
+        assert "example.org" not in text
+        assert "alert(1)" not in text
+
+
+def test_data_and_a_database_are_one_too_many(studio):
+    answer = studio.post("/data/choose", place="visits.csv", url="duckdb:///a.duckdb", table="t", form="codebook")
+    assert answer.status_code == 422
+    assert "choose one of the two" in errors(answer)["place"]
+
+
+def test_a_table_of_a_database_is_drafted(folder):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE visits AS SELECT * FROM read_csv('{folder / 'visits.csv'}')")
+    client = StudioClient(folder)
+    answer = client.post("/data/choose", place="", url="duckdb:///clinic.duckdb", table="visits", form="codebook")
+    assert answer.status_code == 200
+    assert [column.name for column in client.project.columns][:3] == ["patient_id", "sex", "age"]
+    assert "--table visits" in client.get("/data").text
+
+
+def test_a_codebook_in_excel_is_dropped_in(folder):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    pytest.importorskip("python_calamine")
+    book = folder / "dropped.xlsx"
+    with xlsxwriter.Workbook(str(book)) as made:
+        sheet = made.add_worksheet()
+        for number, row in enumerate(line.split(",") for line in (folder / "codes.csv").read_text().splitlines()):
+            for place, cell in enumerate(row):
+                sheet.write(number, place, int(cell) if cell.isdigit() else False if cell == "false" else cell)
+    content = book.read_bytes()
+    book.unlink()
+    client = StudioClient(folder)
+    answer = client.post(
+        "/data/choose", files={"codebook_file": ("dropped.xlsx", content)}, place="visits.csv", form="codebook"
+    )
+    assert answer.status_code == 200
+    plain = StudioClient(folder)
+    from_excel = client.project.columns
+    plain.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert from_excel == plain.project.columns
+
+
+def test_a_schema_that_is_there_is_taken(tmp_path):
+    db.datasets.demo_files(tmp_path)
+    client = StudioClient(tmp_path)
+    assert (
+        client.post("/data/choose", place="adult.csv", schema="adult.schema.yaml", form="codebook").status_code == 200
+    )
+    there = db.Schema.load(db.datasets.adult_schema_path())
+    assert client.studio.schema() == there
+    client.post("/columns/apply", do="leave_out", names=["race"], whom="ticked")
+    assert db.Schema.load(tmp_path / "adult.schema.yaml").columns.keys() == there.columns.keys() - {"race"}
+
+
+def test_who_is_protected_has_three_answers(chosen):
+    sent = {"unit_name": "patient", "counted": "public", "units": "200"}
+    chosen.post("/people/keep", who="rows", **sent)
+    assert chosen.project.unit == {"name": "record", "id": "none"}
+    chosen.post("/people/keep", who="one", **sent)
+    assert chosen.project.unit == {"name": "patient"}
+    chosen.post("/people/keep", who="several", id="patient_id", max_records="2", **sent)
+    assert chosen.studio.schema().unit.max_records == 2
+    chosen.post("/people/keep", who="one", counted="buy", magnitude="1000", price="0.02", unit_name="patient")
+    assert chosen.studio.schema().units.learn == 0.02
+
+
+def test_all_misfits_of_a_form_are_told_at_once_beside_their_fields(chosen):
+    answer = chosen.post("/people/keep", who="several", id="nobody", max_records="0", counted="public", units="many")
+    assert answer.status_code == 422
+    assert set(errors(answer)) == {"id", "max_records", "units"}
+    for field in errors(answer):
+        assert re.search(rf'id="{field}"[^>]*aria-describedby="[^"]*{field}-error"[^>]*aria-invalid', answer.text), (
+            field
+        )
+    assert 'value="many"' in answer.text  # what was entered stays
+
+
+def test_a_column_is_declared_bought_and_left_open(chosen):
+    sent = {"edit--type": "integer", "edit--missing-state": "declared", "edit--missing": "no"}
+    ends = {"edit--lower": "0", "edit--upper": "99"}
+    chosen.post(
+        "/columns/keep", name="age", **sent, **ends, **{"edit--bounds-state": "declared", "edit--role": "target"}
+    )
+    assert chosen.studio.schema().columns["age"].bounds == (0, 99)
+    assert chosen.studio.schema().target == "age"
+    chosen.post("/columns/keep", name="age", **sent, **{"edit--bounds-state": "learned", "edit--bounds-price": "0.1"})
+    assert [(each.column, each.epsilon) for each in chosen.studio.schema().questions] == [("age", 0.1)]
+    chosen.post("/columns/keep", name="age", **sent, **{"edit--bounds-state": "undeclared"})
+    assert "columns.age.bounds" in chosen.studio.schema().undeclared
+    shown = chosen.get("/columns").text
+    for state, shape in (("declared", "■"), ("undeclared", "○")):
+        assert re.search(rf'class="state {state}"><span class="shape" aria-hidden="true">{shape}</span> \w', shown)
+
+
+def test_a_new_target_takes_the_role_from_another(chosen):
+    for name in ("sex", "ward"):
+        facts = {"edit--values-state": "declared", "edit--values": "a|b", "edit--missing-state": "declared"}
+        chosen.post("/columns/keep", name=name, **{"edit--type": "category", "edit--role": "target"}, **facts)
+    assert chosen.studio.schema().target == "ward"
+
+
+def test_misfits_of_a_column_are_beside_their_fields(chosen):
+    sent = {"edit--type": "integer", "edit--bounds-state": "declared", "edit--lower": "9", "edit--upper": "1"}
+    answer = chosen.post(
+        "/columns/keep", name="age", **sent, **{"edit--missing-state": "learned", "edit--missing-price": "a"}
+    )
+    assert answer.status_code == 422
+    assert "edit--missing" in errors(answer)
+    answer = chosen.post("/columns/keep", name="age", **sent, **{"edit--missing-state": "undeclared"})
+    assert set(errors(answer)) == {"edit--lower"}
+
+
+def test_many_columns_are_changed_by_a_pattern(tmp_path):
+    names = [f"Q{number}_{part}" for number in range(30) for part in range(5)]
+    (tmp_path / "survey.csv").write_text(",".join(names) + "\n" + ("1," * 150)[:-1] + "\n")
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="survey.csv", form="codebook")
+    shown = client.get("/columns?q=Q28_*").text
+    assert shown.count('name="names"') == 5
+    client.post("/columns/apply?q=Q28_*", whom="shown", q="Q28_*", state="", do="retype", type="ordinal")
+    client.post("/columns/apply?q=Q28_*", whom="shown", q="Q28_*", state="", do="values", many_values="1..5")
+    client.post("/columns/apply", whom="shown", q="Q2*_*", state="", do="never_missing")
+    columns = client.studio.schema().columns
+    assert [name for name, column in columns.items() if column.type == "ordinal"] == [
+        f"Q28_{part}" for part in range(5)
+    ]
+    assert columns["Q28_0"].values == (1, 2, 3, 4, 5)
+    assert sum(column.missing is False for column in columns.values()) == 55
+    client.post("/columns/apply", whom="shown", q="Q1_*", state="", do="buy", price="0.02")
+    assert {each.column for each in client.studio.schema().questions} == {f"Q1_{part}" for part in range(5)}
+    begun = time.process_time()  # the machine may do other things beside
+    assert client.get("/columns").text.count('name="names"') == 150
+    assert time.process_time() - begun < 1
+
+
+def test_applying_to_none_or_what_does_not_fit_is_told_by_column(chosen):
+    assert "no column is ticked" in chosen.post("/columns/apply", do="leave_out", whom="ticked").text
+    answer = chosen.post(
+        "/columns/apply", do="bounds", names=["age", "sex"], whom="ticked", many_lower="0", many_upper="9"
+    )
+    assert list(errors(answer)) == ["names--sex"]
+    assert chosen.studio.schema().columns["age"].bounds == (18, 120)  # all or none
+
+
+def test_proposals_are_taken_and_words_in_capitals_stay_open(folder):
+    (folder / "codes2.csv").write_text("icd10,zip\n" + "A01.1,01234\n" * 40)
+    client = StudioClient(folder)
+    client.post("/data/choose", place="codes2.csv", form="codebook")
+    assert client.project.column("icd10").proposal["type"] == "code"
+    assert client.post("/columns/apply", do="propose", names=["icd10"], whom="ticked").status_code == 200
+    assert client.project.column("icd10").facts["values"] == "undeclared"
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        (
+            {"rule_kind": "at_most", "rule_first": "admitted", "rule_second": "discharged"},
+            {"at_most": ["admitted", "discharged"]},
+        ),
+        (
+            {
+                "rule_kind": "implies",
+                "rule_first": "sex",
+                "rule_second": "age",
+                "rule_when": "f",
+                "rule_then": "18..60",
+            },
+            {"implies": {"when": {"sex": "f"}, "then": {"age": [18, 60]}}},
+        ),
+        (
+            {"rule_kind": "yaml", "rule_text": "{at_most: [admitted, discharged]}"},
+            {"at_most": ["admitted", "discharged"]},
+        ),
+    ],
+)
+def test_rules_are_built_from_pickers(chosen, fields, rule):
+    assert chosen.post("/columns/rule", **fields).status_code == 200
+    assert [dict(each) for each in chosen.project.rules] == [rule]
+    assert len(db.Schema.load(chosen.studio.root / "visits.schema.yaml").constraints) == 1
+    assert chosen.post("/columns/rule", **fields).status_code == 422  # it is there already
+    chosen.post("/columns/unrule", number="0")
+    assert chosen.project.rules == ()
+
+
+@pytest.mark.parametrize("kind", ["at_most", "sum", "missing_together", "implies", "difference", "yaml", "nothing"])
+def test_a_rule_without_its_parts_is_refused(chosen, kind):
+    answer = chosen.post("/columns/rule", rule_kind=kind)
+    assert answer.status_code == 422
+    assert chosen.project.rules == ()
+
+
+def test_the_owner_alone_is_shown_what_does_not_fit(described):
+    assert "only the owner" in described.post("/columns/misfits").text
+    described.post(
+        "/columns/keep",
+        name="age",
+        **{
+            "edit--type": "integer",
+            "edit--bounds-state": "declared",
+            "edit--lower": "18",
+            "edit--upper": "40",
+            "edit--missing-state": "declared",
+            "edit--missing": "no",
+        },
+    )
+    shown = described.post("/columns/misfits", owner="yes")
+    assert shown.status_code == 200
+    assert "lies beyond the bounds" in shown.text
+    assert (described.studio.root / "misfits.csv").stat().st_mode & 0o777 == 0o600
+    described.post("/columns/apply", do="leave_out", names=["ward"], whom="ticked")
+    assert "lies beyond the bounds" not in described.get("/columns").text  # it was of another schema
+
+
+def test_hostile_names_are_shown_as_text(tmp_path):
+    names = ["<script>alert(1)</script>", "a\u202eb", "x" * 3000, "'\"&", "{{ 7 * 7 }}"]
+    (tmp_path / "<img src=x>.csv").write_text(
+        ",".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names) + "\n1,2,3,4,5\n"
+    )
+    client = StudioClient(tmp_path)
+    chosen = client.post("/data/choose", place="<img src=x>.csv", form="codebook")
+    for answer in (chosen, *(client.get(path) for path in ("/data", "/people", "/columns"))):
+        assert "<script>alert" not in answer.text
+        assert "<img src=x" not in answer.text
+        assert "\u202e" not in answer.text.replace('value="a\u202eb"', "")
+        assert ">49<" not in answer.text
+
+
+def test_the_forecast_of_an_epsilon_is_live_and_reads_no_data(described):
+    (described.studio.root / "visits.csv").unlink()
+    few, many = (described.get(f"/budget/forecast?epsilon={epsilon}&delta=1e-4") for epsilon in (0.2, 5))
+    margins = [float(re.search(r"± ([\d,]+) rows", each.text)[1].replace(",", "")) for each in (few, many)]
+    assert margins[0] > 4 * margins[1]
+    assert "coin" in few.text
+    assert described.get("/budget/forecast?epsilon=a&delta=1e-4").status_code == 422
+    assert described.get("/budget/forecast?epsilon=-1&delta=1e-4").status_code == 422
+
+
+def test_the_margin_is_that_of_the_plan(described):
+    from doublure.planning.forecasts import forecast_plan
+
+    plan = db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4, accountant="rdp")
+    said = forecast_plan(plan).margin
+    shown = described.get("/budget/forecast?epsilon=1&delta=1e-4").text
+    assert f"± {said:,.0f} rows" in shown
+    exact = forecast_plan(db.plan(described.studio.schema(), epsilon=1.0, delta=1e-4)).margin
+    assert exact <= said < 1.2 * exact  # the quick bound is above, and not by much
+
+
+def test_the_budget_is_refused_all_at_once(described):
+    answer = described.post("/budget/keep", dataset="", cap_epsilon="a", cap_delta="", epsilon="", delta="2")
+    assert set(errors(answer)) == {"dataset", "cap_epsilon", "cap_delta", "epsilon"}
+    assert not (described.studio.root / "plan.json").exists()
+    answer = described.post("/budget/keep", dataset="a/b", cap_epsilon="3", cap_delta="1e-3", epsilon="1", delta="1e-4")
+    assert set(errors(answer)) == {"dataset"}
+    answer = described.post("/budget/keep", dataset="v", cap_epsilon="3", cap_delta="1e-3", epsilon="1", delta="0.5")
+    assert list(errors(answer)) == ["delta"]
+
+
+def test_the_budget_waits_until_nothing_is_open(chosen):
+    assert "still open" in chosen.get("/budget").text
+    answer = chosen.post("/budget/keep", dataset="v", cap_epsilon="3", cap_delta="1e-3", epsilon="1", delta="1e-4")
+    assert answer.status_code == 422
+    assert not list(chosen.studio.root.glob("*.ledger"))
