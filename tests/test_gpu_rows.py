@@ -74,10 +74,12 @@ def test_a_fit_that_a_part_cuts_off_goes_on_in_the_next(rows, tmp_path, monkeypa
 
 
 def test_a_part_ends_in_time(rows):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a command line that ended ignores it
     with pytest.raises(KeyboardInterrupt), rows._for(0.05):
         time.sleep(30)
     time.sleep(0.1)  # and no signal comes later
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    signal.signal(signal.SIGINT, before)
 
 
 def test_what_is_left_is_said_without_making_it(rows, monkeypatch, capsys):

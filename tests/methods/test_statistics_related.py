@@ -394,7 +394,7 @@ def test_rows_beyond_the_bounds_are_drawn_again(syn):
 def test_an_error_of_what_is_given_makes_no_pair_strong():
     """Drawn units that miss a given column's margin move every score of it alike; its strongest pair stays."""
     tables = object.__new__(StageTables)
-    tables._known, tables._score_noise = 2, 20.0
+    tables._known, tables.score_noise = 2, 20.0
     tables.scores = np.full((6, 6), -np.inf)
     for place, own in ((0, [500.0, 510, 490, 2000]), (1, [-30.0, 5, 25, 300])):
         tables.scores[place, 2:] = tables.scores[2:, place] = own

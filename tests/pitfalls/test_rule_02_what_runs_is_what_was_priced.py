@@ -97,7 +97,8 @@ CASES = {
     "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None,) * 3),
     "statistics, images": Case(method="statistics", text=IMAGES, settings=EMBEDDED, clips=(1.0,)),
     "statistics, series": Case(
-        method="statistics", text=SERIES, settings={"level_groups": 2, "own_tables": True}, clips=(*TREES, 1.0)
+        method="statistics", text=SERIES, settings={"level_groups": 2, "own_tables": True}, clips=(*TREES, 1.0, 1.0),
+        lots=(False,) * 4,
     ),
     "statistics, series by chains": Case(
         method="statistics", text=SERIES, clips=(None, None),

@@ -93,7 +93,7 @@ def evaluate(
         data["estimate"] = estimate
         text = f"{text}\n{explain_estimate(estimate)} Only the ceiling is published."
     gate = None
-    if missed := fallen_short(report.measured.scores, wanted):
+    if wanted and (missed := fallen_short(report.measured.scores, wanted)):
         gate = GateFailed("; ".join(missed), field="--at-least", remedy=f"see {escaped(str(page))}")
     return VerbResult(data=data, text=text, gate=gate)
 

@@ -58,6 +58,7 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("datasets", "list"): "doublure datasets list",
     ("datasets", "fetch"): "doublure datasets fetch mushroom -o data",
     ("audit",): "doublure audit run --attack quick --real adult.csv --holdout kept.csv",
+    ("dossier",): "doublure dossier run -o dossier.html",
     ("doctor",): "doublure doctor",
 }
 _SHOWN = {

@@ -142,7 +142,7 @@ class SeriesEncoder(SeriesRows):
             straight = 2 * ((bent + 1) / 2) ** (1 / self._curve) - 1 if self._bends(number) else bent
             states = [_states(body[:, planes.first : planes.place], rng).reshape(-1)] if planes.states else []
             numbers = number.numbers([*states, straight.reshape(-1)], rng)
-            decoded[:, :, place] = number.column.rounded(numbers).reshape(straight.shape)
+            decoded[:, :, place] = number.column.drawn(numbers).reshape(straight.shape)
         return self.made(decoded, condition, rng)
 
 

@@ -85,7 +85,7 @@ class SeriesCodes(SeriesRows):
             codes = body[:, place].numpy().astype(np.float64)
             if codes.size and not (codes.min() >= 0 and codes.max() <= size - 1):
                 raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
-            decoded[:, :, place] = number.column.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
+            decoded[:, :, place] = number.column.drawn(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         return self.made(decoded, condition, rng)
 
     def _level(self, number: BinnedEncoding, values: Floats) -> Floats:

@@ -88,7 +88,7 @@ class Cells:
         lowest = begin + self.column.unit if self.column.unit else begin
         found = np.where(self.single[cell], self.ends[cell], np.clip(inside, lowest, self.ends[cell]))
         found = self.column.snap(found)
-        return np.where(places >= len(self), np.nan, self.column.rounded(found))
+        return np.where(places >= len(self), np.nan, self.column.drawn(found))
 
     def _begun(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
         return np.where(cell > 0, self.ends[np.maximum(cell - 1, 0)], self.column.known_grid[0])

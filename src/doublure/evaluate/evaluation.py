@@ -197,7 +197,7 @@ def make_report(
 
 
 def _has_rows(schema: ResolvedSchema) -> bool:
-    return schema.flat.kind == "table"
+    return schema.flat.only_columns
 
 
 def _example_rows(

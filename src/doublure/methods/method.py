@@ -251,7 +251,7 @@ class ErrorForecast(Protocol):
     """Forecast of the errors of counts and tables, from public facts alone."""
 
     @property
-    def counted(self) -> Sequence[str]:
+    def columns(self) -> Sequence[str]:
         """The columns whose errors are forecast."""
 
     def spread(self, name: str) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from doublure.errors import SettingError
-from doublure.schema.kinds import KINDS
+from doublure.schema.kinds import KINDS, ByKind
 from doublure.support.guessing import Registry
 
 _PREFIX = "preset "
@@ -42,10 +42,11 @@ PRESETS: Registry[PaperPreset] = Registry(
             paper="Frigerio et al. 2019",
             method="dpgan",
             # section 5: scaled numbers; section 6: an LSTM draws series, and every critic is fully connected
-            settings={
-                "table": {"loss": "wgan-gp", "numerics": "scaled"},
-                "series": {"loss": "wgan-gp", "generator_type": "lstm", "critic_type": "mlp"},
-            },
+            settings=ByKind(
+                "preset",
+                table={"loss": "wgan-gp", "numerics": "scaled"},
+                series={"loss": "wgan-gp", "generator_type": "lstm", "critic_type": "mlp"},
+            ),
             better="Method statistics did better wherever both were measured",
         ),
         "triastcyn2018": PaperPreset(
@@ -64,7 +65,7 @@ PRESETS: Registry[PaperPreset] = Registry(
             paper="Chen et al. 2021",
             method="latentgan",
             # section III-B: a DP-GAN learns latents; what G_p leaves out is not drawn
-            settings={"images": {"teacher": "critic", "detail": 0}, "table": {"teacher": "critic"}},
+            settings=ByKind("preset", images={"teacher": "critic", "detail": 0}, table={"teacher": "critic"}),
             better="The setting teacher=mixture did better where both were measured",
             called="dpmi",
         ),

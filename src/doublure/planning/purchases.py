@@ -27,7 +27,7 @@ def describe_purchase(schema: Schema, name: str, fact: str, epsilon: float, *, d
     Example:
         >>> from doublure.planning.purchases import describe_purchase
         >>> print(describe_purchase(db.Schema.load("people.schema.yaml"), "sex", "shares", 0.05))
-        Finds the share of each value, within 0.012 in 95 of 100 cases.
+        Finds the share of each value, within 0.15 in 95 of 100 cases.
     """
     column, units = schema.columns[name], schema.public_units
     records = schema.most_records * schema.cells_of(name, fact)

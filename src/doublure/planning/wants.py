@@ -174,7 +174,7 @@ def least_epsilon(
         return judged(*planned(epsilon))
 
     dearest = planned(_TRIED[-1])
-    asked = read_wants(wants, read, dearest[1].counted)
+    asked = read_wants(wants, read, dearest[1].columns)
     best = judged(*dearest)
     refused = [f"{want.words} ({_said(want, error)})" for want, error in best.errors if error > want.within]
     if refused:

@@ -119,7 +119,7 @@ class Synthesizer:
         said = (*unshared_conditions(method, self.schema), *limits, *hidden, *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
-    @cached_property
+    @property
     def default_n(self) -> int:
         """Default number of records: the schema's units, declared or bought; of visits, the rows of so many units.
 
@@ -127,6 +127,10 @@ class Synthesizer:
             >>> syn.default_n == len(syn.sample()) == 400
             True
         """
+        return self._default_n
+
+    @cached_property
+    def _default_n(self) -> int:
         units = self.schema.public_units
         if self._encoder.most_rows == 1:
             return units

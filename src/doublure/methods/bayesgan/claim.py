@@ -291,7 +291,7 @@ def explain_estimate(estimate: Mapping[str, Any]) -> str:
 
     Example:
         >>> explain_estimate({"epsilon_mu": 1.4393, "order": 16, "conversion": 1.4391, "measured": False})
-        'ε_μ as measured: 1.439, at λ = 16, of which −ln δ/λ is 1.439 (99.99 %). Distances did not decide it, ...'
+        'ε_μ as measured: 1.44, at λ = 16, of which −ln δ/λ is 1.44 (99.99 %). Distances did not decide it, ...'
     """
     found = estimate.get("epsilon_mu")
     if found is None:

@@ -502,6 +502,10 @@ class Column(Frozen):
         """Return ``(N,)`` numbers with no more decimals than cells have."""
         return numbers
 
+    def drawn(self, numbers: Floats) -> Floats:
+        """Return ``(N,)`` drawn numbers as cells have them."""
+        return self.rounded(numbers)
+
     def snap(self, numbers: Floats) -> Floats:
         """Return the nearest ``(N,)`` numbers that cells can have."""
         return numbers

@@ -71,8 +71,8 @@ class ColumnOfKinds(Protocol):
     def spelling(self, marks: TextMarks) -> CellSpelling | None:
         """Return how its texts are rewritten before they are read; None where they stay."""
 
-    def rounded(self, numbers: Floats) -> Floats:
-        """Return numbers with no more decimals than cells have."""
+    def drawn(self, numbers: Floats) -> Floats:
+        """Return drawn numbers as cells have them."""
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
         """Return the column with other facts."""
@@ -165,7 +165,7 @@ def sampled_with_states(column: ColumnOfKinds, numbers: Floats) -> pd.Series[Any
         codes = np.where(np.isnan(numbers) | (numbers >= len(values)), -1, numbers).astype(np.int64)
         return _categorical(codes, states, values, texts, ordered=column.ordered)
     if column.plain:
-        return pd.Series(keep_holes(column.rounded(numbers), numbers))
+        return pd.Series(keep_holes(column.drawn(numbers), numbers))
     shown = column.model_copy(update={"missing": True}).cells_of(numbers)
     texts_of = np.array([None, *column.missing_texts[1:]], dtype=object)[states]
     written = column.csv_cells(shown, TextMarks()).astype("str").to_numpy(dtype=object)
@@ -219,7 +219,7 @@ def cells_with_kinds(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[
 
     numbers = column.kept_numbers(cells)
     texts = np.array([None, *column.missing_texts[1:]], dtype=object)
-    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.rounded(numbers).astype(object)))
+    return pd.Series(np.where(np.isnan(numbers), texts[hole_states(numbers)], column.drawn(numbers).astype(object)))
 
 
 def stored_with_states(

@@ -275,7 +275,7 @@ class NumberColumn(BoundedColumn):
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
         import pandas as pd
 
-        return pd.Series(self.rounded(numbers))
+        return pd.Series(self.drawn(numbers))
 
     @override
     def number_of(self, written: object) -> float:
@@ -298,7 +298,7 @@ class NumberColumn(BoundedColumn):
     def text_of(self, number: float) -> str:
         import numpy as np
 
-        return f"{float(self.rounded(np.asarray([number]))[0]) + 0.0:.15g}"
+        return f"{float(self.drawn(np.asarray([number]))[0]) + 0.0:.15g}"
 
     @override
     def short_text_of(self, number: float) -> str:

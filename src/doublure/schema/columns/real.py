@@ -60,13 +60,17 @@ class RealColumn(NumberColumn):
 
     @override
     def rounded(self, numbers: Floats) -> Floats:
-        """Return numbers with no more decimals than cells have; without a precision, with none of float64's error."""
         import numpy as np
 
-        if self.precision is not None:
-            return np.round(numbers, self.precision)
-        if self.ends is None:
-            return numbers
+        return numbers if self.precision is None else np.round(numbers, self.precision)
+
+    @override
+    def drawn(self, numbers: Floats) -> Floats:
+        """Return drawn numbers as cells have them: without a precision, with none of float64's error."""
+        import numpy as np
+
+        if self.precision is not None or self.ends is None:
+            return self.rounded(numbers)
         lower, upper = self.ends
         farther = max(abs(lower), abs(upper)) / max(upper - lower, sys.float_info.min)
         digits = min(_DIGITS + math.ceil(math.log10(farther)), sys.float_info.dig)
@@ -79,6 +83,7 @@ def significant(numbers: Floats, digits: int) -> Floats:
     """Return the floats nearest to numbers of so many digits, which are written with no more.
 
     Example:
+        >>> import numpy as np
         >>> significant(np.array([3.1999999999999997, -0.30000000000000004, 0.0]), 12).tolist()
         [3.2, -0.3, 0.0]
     """

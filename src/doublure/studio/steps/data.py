@@ -92,7 +92,7 @@ def _free_name(studio: Studio, source: DataSource, before: Project) -> str:
 def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
     """Return a project with what a draft says."""
     plain = made.schema.to_plain()
-    table = made.schema.kind == "table"
+    table = made.schema.only_columns
     keys = {key: value for key, value in plain.items() if key not in _HELD}
     columns = tuple(
         ProjectColumn(
@@ -128,7 +128,7 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
     schema = Schema.load(path)
     written: Any = yaml12.load(path, "schema")
     plain = schema.to_plain()
-    if schema.kind != "table" or any("*" in name for name in written["columns"]):
+    if not schema.only_columns or any("*" in name for name in written["columns"]):
         return project.changed(schema_file=path.name, own_schema=True, kind=schema.kind, columns=())
     named = {name: {**plain["columns"][name], **_files(facts)} for name, facts in written["columns"].items()}
     drafted_ones = {each.name: each for each in made.columns}

@@ -272,6 +272,7 @@ class StageTables(NoisyTables):
         super()._score_pairs()
         if self._given is None:
             return
+        self.scored = []  # no evidence of dependence: a score has the errors of what is given, too
         if self._of_one_table:
             self._take_off_errors_of_what_is_given()
         axes = [node.axis(node.coarse) for node in self.nodes]

@@ -66,7 +66,7 @@ class NoiseForecast:
         return cls(schema=schema, events=events, **more)  # type: ignore[arg-type]
 
     @property
-    def counted(self) -> list[str]:
+    def columns(self) -> list[str]:
         """The columns whose errors are forecast: those that are counted."""
         return plan.counted_columns(self.schema)
 
@@ -176,7 +176,7 @@ class NoiseForecast:
     @property
     def _others(self) -> list[str]:
         """The counted columns but for the one that is drawn last."""
-        return [name for name in self.counted if name != self.within]
+        return [name for name in self.columns if name != self.within]
 
     def _counts_of(self, name: str) -> list[str]:
         """Return the releases that count each value of a column."""
