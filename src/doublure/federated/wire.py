@@ -15,8 +15,8 @@ from doublure.private.queries.counts import Counts
 from doublure.support.messages import Message, malformed
 
 VERSION = 5
-"""Version of the format. In version 4 no parts of periods were counted; in version 3 owners were told the schema where nothing is learned; in version 2 words and
-arrays travelled apart; in version 1 owners declared no units."""
+"""Version of the format. In version 4 no hours were counted; in version 3 owners were told the schema where nothing is
+learned; in version 2 words and arrays travelled apart; in version 1 owners declared no units."""
 HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
 CHARGED = "charged"
 """Key of an owner's final answer whether a run stays charged."""

@@ -252,7 +252,9 @@ class Tree:
             "patterns_about": self.about,
         }
         for place, node in enumerate(self.nodes):
-            kept |= {f"node{place}_{name}": getattr(node, name) for name in (*_NODE_FIELDS, *_LATTICE_FIELDS, *_HOUR_FIELDS)}
+            kept |= {
+                f"node{place}_{name}": getattr(node, name) for name in (*_NODE_FIELDS, *_LATTICE_FIELDS, *_HOUR_FIELDS)
+            }
         if self.last is not None:
             kept |= {f"last_{name}": getattr(self.last, name) for name in _LAST_FIELDS}
         return kept

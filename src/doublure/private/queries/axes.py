@@ -301,8 +301,8 @@ def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
         steps = _numbers(arrays["steps"], np.int64)
         return Lattices(part=whole(words["part"]), steps=steps, mark=_mark(words))
     if words["type"] == "periods":
-        part, period, parts = (whole(words[key]) for key in ("part", "period", "parts"))
-        return Periods(part=part, period=period, parts=parts, mark=_mark(words))
+        said = {key: whole(words[key]) for key in ("part", "period", "parts")}
+        return Periods(**said, mark=_mark(words))
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)

@@ -143,7 +143,10 @@ class ColumnPosterior:
         weighted = widths
         self._balance = np.ones(len(self.steps))
         if weights is not None:  # an integer of a busy hour counts as several
-            self._members, self._balance = np.maximum(weights.classes(starts, ends), LEAST * self._members), weights.pulls
+            self._members, self._balance = (
+                np.maximum(weights.classes(starts, ends), LEAST * self._members),
+                weights.pulls,
+            )
             weighted = self._in_cells(self._members.sum(1))
         even = _even_widths(widths)
         self._base = -np.log(even)[self._cell]
