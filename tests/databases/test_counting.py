@@ -22,7 +22,7 @@ from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.table_values import TableValues
 from doublure.private import sql_partitions
-from doublure.private.queries.axes import Axis, Intervals, Periods
+from doublure.private.queries.axes import Axis, Intervals, PeriodParts
 from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlPartitions
 from doublure.run.database_records import DatabaseRecords
@@ -217,7 +217,7 @@ def compare_axes(engine, tmp_path, monkeypatch, request):
 
         few = Intervals(part=part, starts=np.array([-1e9, 0.0, 90.0]), cells=np.array([2, 0, 1]), size=3)
         some = Intervals(part=part, starts=np.array(AT, dtype=float), cells=np.arange(len(AT))[::-1], size=len(AT))
-        hours = Periods(part=part, period=240, parts=24, mark=float(np.sort(codes[:, part])[-40]))
+        hours = PeriodParts(part=part, period=240, parts=24, mark=float(np.sort(codes[:, part])[-40]))
         asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some, hours)] + [(even, near)], max_records=1)
         (answer,) = places.answers(asked, sample_rate=1.0)
         wanted = [

@@ -53,7 +53,7 @@ PARTS = {
         "Patterns",
         "Lattices",
         "OneRight",
-        "Periods",
+        "PeriodParts",
         "Table",
         "axes_from_message",
         "axes_to_message",

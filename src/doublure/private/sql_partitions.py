@@ -31,7 +31,7 @@ from typing_extensions import override
 from doublure.data.databases.reading import RANK
 from doublure.errors import SettingError
 from doublure.private.partitions import CompositeQuery, Partitions, require_partitionable
-from doublure.private.queries.axes import AnyAxis, Intervals, Lattices, Patterns, Periods, Table
+from doublure.private.queries.axes import AnyAxis, Intervals, Lattices, Patterns, PeriodParts, Table
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Bounds, Categories, Missing, Shares, Units
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone
@@ -250,7 +250,7 @@ class SqlPartitions(Partitions[Any]):
             return self._pattern(axis)
         part: int = axis.part  # type: ignore[attr-defined]  # of all others
         code = sql.cast(self._table.code(part), "bigint")  # sums would pass a narrower type
-        if isinstance(axis, Periods):
+        if isinstance(axis, PeriodParts):
             return _SaidAxis(_period(axis, code))
         first, last = self._table.domains[part]
         if last - first < _DENSE:
@@ -391,7 +391,7 @@ def _lattice(axis: Lattices, code: Expr) -> Expr:
     return sql.case(*cases, otherwise=sql.whole(len(axis.steps) - 1))
 
 
-def _period(axis: Periods, code: Expr) -> Expr:
+def _period(axis: PeriodParts, code: Expr) -> Expr:
     """Return the part of its period in which a whole number lies; beyond 2^53 that of zero."""
     from sqlglot import exp
 
@@ -404,7 +404,7 @@ def _period(axis: Periods, code: Expr) -> Expr:
     )
 
 
-def _odd_cases(axis: Lattices | Periods, code: Expr, missing: int) -> list[tuple[Expr, Expr]]:
+def _odd_cases(axis: Lattices | PeriodParts, code: Expr, missing: int) -> list[tuple[Expr, Expr]]:
     """Return the cases of a missing value, which has this cell, and of whole numbers beyond 2^53."""
     cases = [] if axis.mark is None else [(code.copy() >= sql.real(axis.mark), sql.whole(missing))]
     beyond = sql.either(code.copy() > sql.whole(EXACT), code.copy() < sql.whole(-EXACT))

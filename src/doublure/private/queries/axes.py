@@ -191,7 +191,7 @@ class Lattices:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Periods:
+class PeriodParts:
     """One part that holds integers, with a cell for each part of a period: the hours of days.
 
     Attributes:
@@ -291,7 +291,7 @@ def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         return words, {"cells": axis.cells}
     if isinstance(axis, Lattices):
         return {"type": "lattices", "part": axis.part, "mark": axis.mark}, {"steps": axis.steps}
-    if isinstance(axis, Periods):
+    if isinstance(axis, PeriodParts):
         return {"type": "periods", "part": axis.part, "period": axis.period, "parts": axis.parts, "mark": axis.mark}, {}
     raise TypeError(f"{type(axis).__name__} is not asked of owners")
 
@@ -302,7 +302,7 @@ def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
         return Lattices(part=whole(words["part"]), steps=steps, mark=_mark(words))
     if words["type"] == "periods":
         said = {key: whole(words[key]) for key in ("part", "period", "parts")}
-        return Periods(**said, mark=_mark(words))
+        return PeriodParts(**said, mark=_mark(words))
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)

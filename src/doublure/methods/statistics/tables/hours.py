@@ -1,4 +1,4 @@
-"""How likely the hours of a day are, from a noisy count of all rows by hour.
+"""The likelihood of the hours of a day, from a noisy count of all rows by hour.
 
 Public cells of a moment are days wide, and too few rows are in each to say when people come. All days together say it.
 Round values say some of a column's hours already: days without a time are midnights. Counts differ from what they say

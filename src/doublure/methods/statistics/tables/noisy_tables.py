@@ -53,7 +53,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
 from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
 from doublure.methods.statistics.tables.public_counts import CHANCE, PublicCounts
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.queries.axes import Intervals, Lattices, Patterns, Periods, Table
+from doublure.private.queries.axes import Intervals, Lattices, Patterns, PeriodParts, Table
 from doublure.schema.columns import IntegerDomain
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
@@ -657,10 +657,10 @@ def _lattices(leaves: ColumnLeaves) -> Lattices:
     return Lattices(part=leaves.part, steps=domain.nested_steps(), mark=domain.last + 1.0 if domain.nullable else None)
 
 
-def _hours(leaves: ColumnLeaves) -> Periods:
+def _hours(leaves: ColumnLeaves) -> PeriodParts:
     domain = leaves.domain
     mark = domain.last + 1.0 if domain.nullable else None
-    return Periods(part=leaves.part, period=domain.lattices()[0], parts=domain.hours(), mark=mark)
+    return PeriodParts(part=leaves.part, period=domain.lattices()[0], parts=domain.hours(), mark=mark)
 
 
 def _full(leaves: ColumnLeaves, noisy: NoisyCounts) -> CutCells:
