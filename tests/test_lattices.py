@@ -39,6 +39,42 @@ def test_each_member_is_drawn_evenly(first, width, steps):
         assert drawn.tolist() == wanted.tolist()
 
 
+@given(
+    first=st.integers(-3000, 3000),
+    width=st.integers(1, 300),
+    steps=st.sampled_from([np.array(steps) for steps in ([24, 12, 1], [96, 4, 2, 1], [2, 1], [24])]),
+    seed=st.integers(0, 99),
+)
+@examples(60)
+def test_integers_a_period_apart_are_drawn_by_lattice_and_part(first, width, steps, seed):
+    """Each integer of a range has its own weight, and is drawn as often as that says; no other is."""
+    rng = np.random.default_rng(seed)
+    pulls, parts = rng.random(len(steps)) * 50, rng.random(min(24, int(steps[0])))
+    values = np.arange(first, first + width)
+    own = lattices.classes(values, steps)
+    wanted = pulls[own] * parts[values % steps[0] // (steps[0] // len(parts))]
+    weights = lattices.PeriodWeights(steps, pulls, parts)
+    found = weights.classes(values[:1], values[-1:])[0]
+    assert found == pytest.approx(np.bincount(own, wanted, len(steps)), abs=1e-9 * wanted.sum())
+    chance = (np.arange(20_000) + 0.5) / 20_000
+    ends = np.full((2, len(chance)), [[values[0]], [values[-1]]])
+    drawn = np.bincount(weights.draw(ends[0], ends[1], chance) - first, minlength=width)
+    assert len(drawn) == width
+    assert drawn / len(chance) == pytest.approx(wanted / wanted.sum(), abs=2 / len(chance))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "seconds", "hours"),
+    [
+        (0, 10**6, 1.0, 24), (-(10**6), 10**4, 60.0, 24), (0, 47, 3600.0, 24), (0, 100, 7200.0, 12),
+        (0, 100, 43_200.0, 2), (0, 23, 3600.0, 0), (0, 800, 86_400.0, 0), (0, 10**9, 0.5, 0), (0, 10**6, 7.0, 0),
+        (0, 10**6, 1728.0, 0),
+    ],
+)  # fmt: skip
+def test_a_time_has_hours_where_steps_divide_days_and_bounds_pass_one(first, last, seconds, hours):
+    assert TimeDomain(first=first, last=last, nullable=False, seconds=seconds).hours() == hours
+
+
 @pytest.mark.parametrize(
     ("domain", "steps"),
     [

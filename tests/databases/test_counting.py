@@ -22,7 +22,7 @@ from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.table_values import TableValues
 from doublure.private import sql_partitions
-from doublure.private.queries.axes import Axis, Intervals
+from doublure.private.queries.axes import Axis, Intervals, PeriodParts
 from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlPartitions
 from doublure.run.database_records import DatabaseRecords
@@ -217,7 +217,8 @@ def compare_axes(engine, tmp_path, monkeypatch, request):
 
         few = Intervals(part=part, starts=np.array([-1e9, 0.0, 90.0]), cells=np.array([2, 0, 1]), size=3)
         some = Intervals(part=part, starts=np.array(AT, dtype=float), cells=np.arange(len(AT))[::-1], size=len(AT))
-        asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some)] + [(even, near)], max_records=1)
+        hours = PeriodParts(part=part, period=240, parts=24, mark=float(np.sort(codes[:, part])[-40]))
+        asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some, hours)] + [(even, near)], max_records=1)
         (answer,) = places.answers(asked, sample_rate=1.0)
         wanted = [
             np.bincount(np.ravel_multi_index([axis.of(codes) for axis in table], [axis.size for axis in table]),
@@ -241,6 +242,9 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         (SqlPartitions, "_of_runs", START, START.replace(">=", ">")),
         (sql_partitions._CodeBuckets, "of", "begun + (width - 1)", "begun"),
         (sql_partitions, "_cases", "_cases(above, code)", "_cases(below, code)"),
+        (sql_partitions, "_period", "rest + period.copy()", "rest"),
+        (sql_partitions, "_period", "axis.period // axis.parts", "axis.period // axis.parts + 1"),
+        (sql_partitions, "_odd_cases", "code.copy() >= sql.real(axis.mark)", "code.copy() > sql.real(axis.mark)"),
     ],
 )
 def test_a_code_in_another_cell_is_seen(owner, name, old, new, tmp_path, monkeypatch, request):

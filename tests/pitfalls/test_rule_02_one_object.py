@@ -53,6 +53,7 @@ PARTS = {
         "Patterns",
         "Lattices",
         "OneRight",
+        "PeriodParts",
         "Table",
         "axes_from_message",
         "axes_to_message",

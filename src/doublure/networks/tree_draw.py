@@ -90,8 +90,11 @@ class TreeDraw:
         return True
 
     def _within_leaves(self, node: TreeNode, starts: Ints, widths: Ints) -> Floats:
-        """Return a value ``(N,)`` of each leaf, by the lattices' weights."""
+        """Return a value ``(N,)`` of each leaf, by the weights of lattices and hours."""
         chance = self._rng.random(len(starts))
+        if node.by_hour is not None:
+            starts, widths = starts.astype(np.int64), widths.astype(np.int64)
+            return node.by_hour.draw(starts, starts + widths - 1, chance).astype(np.float64)
         if len(node.steps) == 1:
             found: Floats = starts + np.floor(chance * widths)
             return found

@@ -20,6 +20,8 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 LEAST = 1e-13
 """Lower bound of chances, where some entry must be drawn."""
 _NEVER = 1e-200
+_MOST_OF_A_DAY = 86_400
+"""Most integers of a day: its seconds."""
 _BESIDE = 64
 """Most columns whose joint tables with a column are kept even; all of several hundred would take most of the time."""
 
@@ -75,6 +77,8 @@ class TreeNode:
         missing: The coarse group of missing cells, the first of them if there are several kinds, or -1.
         steps: ``(L,)`` steps of nested lattices (:mod:`doublure.support.lattices`).
         pulls: ``(L,)`` how much likelier an integer of each lattice is than its neighbours, up to a factor.
+        hours: ``(H,)`` how likely the integers of each part of a day are, up to a factor, where the coarsest lattice
+            is the days; ``(1,)`` where there are none.
     """
 
     part: int
@@ -92,11 +96,20 @@ class TreeNode:
     missing: int
     steps: Ints = field(default_factory=lambda: np.ones(1, dtype=np.int64))
     pulls: Floats = field(default_factory=lambda: np.ones(1))
+    hours: Floats = field(default_factory=lambda: np.ones(1))
 
     def weights(self, starts: Ints, widths: Ints) -> Floats:
         """Return the weight ``(n, L)`` of the integers of each lattice in ranges; a range's mass is spread by it."""
+        if self.by_hour is not None:
+            return self.by_hour.classes(starts, starts + widths.astype(np.int64) - 1)
         found: Floats = lattices.members(starts, starts + widths - 1, self.steps) * self.pulls
         return found
+
+    @cached_property
+    def by_hour(self) -> lattices.PeriodWeights | None:
+        """The weights of integers by their lattice and hour; None where hours are even, or there are none."""
+        even = bool((self.hours == self.hours[0]).all())
+        return None if even else lattices.PeriodWeights(self.steps, self.pulls, np.maximum(self.hours, LEAST))
 
     @cached_property
     def leaves(self) -> AllowedLeaves:
@@ -239,7 +252,9 @@ class Tree:
             "patterns_about": self.about,
         }
         for place, node in enumerate(self.nodes):
-            kept |= {f"node{place}_{name}": getattr(node, name) for name in (*_NODE_FIELDS, *_LATTICE_FIELDS)}
+            kept |= {
+                f"node{place}_{name}": getattr(node, name) for name in (*_NODE_FIELDS, *_LATTICE_FIELDS, *_HOUR_FIELDS)
+            }
         if self.last is not None:
             kept |= {f"last_{name}": getattr(self.last, name) for name in _LAST_FIELDS}
         return kept
@@ -249,6 +264,8 @@ _NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", 
                 "inner", "missing")  # fmt: skip
 _LATTICE_FIELDS = ("steps", "pulls")
 """Fields that generators of earlier versions lack: their values are even within a leaf."""
+_HOUR_FIELDS = ("hours",)
+"""Fields that generators of earlier versions lack: their times are even over a day."""
 _LAST_FIELDS = ("part", "bias", "effects", "components")
 _WHOLE = {"starts", "steps", "widths", "fine", "coarse", "part", "parent", "missing"}
 
@@ -286,7 +303,8 @@ def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
 
 
 def _stored(kept: Mapping[str, Any], place: int) -> tuple[str, ...]:
-    return _NODE_FIELDS + (_LATTICE_FIELDS if f"node{place}_steps" in kept else ())
+    said = (("steps", _LATTICE_FIELDS), ("hours", _HOUR_FIELDS))
+    return _NODE_FIELDS + tuple(name for first, own in said if f"node{place}_{first}" in kept for name in own)
 
 
 def _refuse_unfit(tree: Tree, parts: int) -> None:
@@ -307,6 +325,10 @@ def _refuse_unfit(tree: Tree, parts: int) -> None:
         if not fits:
             raise ValueError(f"node {place}")
         lattices.refuse_unnested(node.steps)
+        hours = node.hours
+        timed = hours.ndim == 1 and hours.size > 0 and bool(np.isfinite(hours).all() and (hours >= 0).all())
+        if not timed or (hours.size > 1 and (node.steps[0] > _MOST_OF_A_DAY or node.steps[0] % hours.size)):
+            raise ValueError(f"node {place}")
     if tree.bits.shape[1:] != about.shape or (about.size and not 0 <= about.min() <= about.max() < len(nodes)):
         raise ValueError("patterns")
     if last is not None and (

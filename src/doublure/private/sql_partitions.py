@@ -31,7 +31,7 @@ from typing_extensions import override
 from doublure.data.databases.reading import RANK
 from doublure.errors import SettingError
 from doublure.private.partitions import CompositeQuery, Partitions, require_partitionable
-from doublure.private.queries.axes import AnyAxis, Intervals, Lattices, Patterns, Table
+from doublure.private.queries.axes import AnyAxis, Intervals, Lattices, Patterns, PeriodParts, Table
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Bounds, Categories, Missing, Shares, Units
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone
@@ -250,6 +250,8 @@ class SqlPartitions(Partitions[Any]):
             return self._pattern(axis)
         part: int = axis.part  # type: ignore[attr-defined]  # of all others
         code = sql.cast(self._table.code(part), "bigint")  # sums would pass a narrower type
+        if isinstance(axis, PeriodParts):
+            return _SaidAxis(_period(axis, code))
         first, last = self._table.domains[part]
         if last - first < _DENSE:
             codes = np.arange(first, last + 1, dtype=np.int64)
@@ -382,13 +384,31 @@ def _lattice(axis: Lattices, code: Expr) -> Expr:
     """Return the class of a whole number: the first of the nested steps that divides it; beyond 2^53 that of zero."""
     from sqlglot import exp
 
-    cases = [] if axis.mark is None else [(code.copy() >= sql.real(axis.mark), sql.whole(len(axis.steps)))]
-    beyond = sql.either(code.copy() > sql.whole(EXACT), code.copy() < sql.whole(-EXACT))
-    cases.append((beyond, sql.whole(0)))
+    cases = _odd_cases(axis, code, len(axis.steps))
     for at, step in enumerate(axis.steps.tolist()):
         rest = exp.Mod(this=code.copy(), expression=sql.whole(int(step)))
         cases.append((exp.Paren(this=rest).eq(sql.whole(0)), sql.whole(at)))
     return sql.case(*cases, otherwise=sql.whole(len(axis.steps) - 1))
+
+
+def _period(axis: PeriodParts, code: Expr) -> Expr:
+    """Return the part of its period in which a whole number lies; beyond 2^53 that of zero."""
+    from sqlglot import exp
+
+    period = sql.whole(axis.period)
+    rest = exp.Paren(this=exp.Mod(this=code.copy(), expression=period))  # of a negative number negative, or none
+    again = exp.Paren(this=exp.Mod(this=exp.Paren(this=rest + period.copy()), expression=period.copy()))
+    starts = np.arange(axis.parts, dtype=np.int64) * (axis.period // axis.parts)
+    return sql.case(
+        *_odd_cases(axis, code, axis.parts), otherwise=_cases(_CodeRuns.of(starts, np.arange(axis.parts)), again)
+    )
+
+
+def _odd_cases(axis: Lattices | PeriodParts, code: Expr, missing: int) -> list[tuple[Expr, Expr]]:
+    """Return the cases of a missing value, which has this cell, and of whole numbers beyond 2^53."""
+    cases = [] if axis.mark is None else [(code.copy() >= sql.real(axis.mark), sql.whole(missing))]
+    beyond = sql.either(code.copy() > sql.whole(EXACT), code.copy() < sql.whole(-EXACT))
+    return [*cases, (beyond, sql.whole(0))]
 
 
 def _carried(begun: Any, asked: Any, *, order: tuple[str, ...], value: str, kept: tuple[str, ...]) -> Any:

@@ -86,6 +86,56 @@ def draw(first: Ints, last: Ints, own: Ints, steps: Ints, chance: Floats) -> Int
     return drawn
 
 
+class PeriodWeights:
+    """Weights of integers that are alike a period apart: by lattices, the coarsest a period, and by parts of it.
+
+    Args:
+        steps: ``(K,)``; a period is the first.
+        pulls: ``(K,)`` weight of an integer of each lattice.
+        parts: ``(H,)`` factor of each of a period's equal parts.
+
+    Attributes:
+        pulls: As given.
+        parts: As given.
+
+    Examples:
+        >>> rounded = PeriodWeights(np.array([4, 1]), np.array([5.0, 1.0]), np.array([1.0, 3.0]))
+        >>> rounded.classes(np.array([4]), np.array([8])).tolist()
+        [[10.0, 7.0]]
+        >>> rounded.draw(np.array([4, 5]), np.array([8, 6]), np.array([0.99, 0.99])).tolist()
+        [8, 6]
+    """
+
+    def __init__(self, steps: Ints, pulls: Floats, parts: Floats) -> None:
+        self.pulls, self.parts, self._period = pulls, parts, int(steps[0])
+        at = np.arange(self._period)
+        own = classes(at, steps)
+        each = pulls[own] * parts[at // (self._period // len(parts))]
+        by_class = np.where(own[:, None] == np.arange(len(steps)), each[:, None], 0.0)
+        self._before = np.concatenate([np.zeros((1, len(steps))), np.cumsum(by_class, axis=0)])
+        self._all = np.concatenate([[0.0], np.cumsum(each)])
+
+    def classes(self, first: Ints, last: Ints) -> Floats:
+        """Return the weight ``(N, K)`` of the integers of each class in ranges."""
+        found: Floats = self._up_to(last + 1, first, self._before) - self._up_to(first, first, self._before)
+        return found
+
+    def draw(self, first: Ints, last: Ints, chance: Floats) -> Ints:
+        """Return an integer ``(N,)`` of each range, by weight, from numbers in [0, 1)."""
+        low, high = (self._up_to(end, first, self._all) for end in (first, last + 1))
+        turns, rest = np.divmod(low + chance * (high - low), self._all[-1])
+        at = np.searchsorted(self._all, rest, side="right") - 1
+        found = (first // self._period + turns.astype(np.int64)) * self._period + at
+        drawn: Ints = np.clip(found, first, last)  # rounding may pass an end
+        return drawn
+
+    def _up_to(self, end: Ints, first: Ints, sums: Floats) -> Floats:
+        """Return the weight of the integers before an end, from the period in which a range begins."""
+        turns, rest = end // self._period - first // self._period, end % self._period
+        found: Floats = np.multiply.outer(turns.astype(np.float64), sums[-1]) + sums[rest]
+        return found
+
+
 def _ratios(steps: Ints) -> Ints:
     """Return the ratio of each step's coarser one to it; 0 for the coarsest."""
     return np.append(0, steps[:-1] // steps[1:])

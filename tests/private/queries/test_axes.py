@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from doublure.errors import SettingError
-from doublure.private.queries.axes import Axis, Intervals, Lattices, Patterns, axes_from_message, axes_to_message, whole
+from doublure.private.queries.axes import (
+    Axis,
+    Intervals,
+    Lattices,
+    Patterns,
+    PeriodParts,
+    axes_from_message,
+    axes_to_message,
+    whole,
+)
 from doublure.support.messages import Message, prefix_part, select_part
 
 INTERVALS = {"part": 0, "starts": np.array([-3.0, 0.0, 5.0]), "cells": np.array([2, 0, 1]), "size": 3}
@@ -166,3 +175,52 @@ def test_lattices_that_do_not_nest_are_refused(steps):
         Lattices(part=0, steps=np.array(steps)).refuse_unfit(1)
     with pytest.raises(SettingError, match="part"):
         Lattices(**LATTICES).refuse_unfit(0)
+
+
+PERIODS = {"part": 0, "period": 1440, "parts": 24}
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64, np.float64])
+def test_an_integer_counts_in_the_hour_of_its_day_whatever_the_day(kind):
+    values = np.array([-1440, -1, 0, 59, 60, 1439, 1440, 9 * 1440 + 605])
+    assert PeriodParts(**PERIODS).of(values.astype(kind)[:, None]).tolist() == [0, 23, 0, 0, 1, 23, 0, 10]
+    marked = PeriodParts(**PERIODS, mark=1440.0)
+    assert marked.size == 25
+    assert marked.of(values.astype(kind)[:, None]).tolist() == [0, 23, 0, 0, 1, 23, 24, 24]
+
+
+def test_every_record_counts_in_one_hour_whatever_it_holds():
+    odd = np.array([[np.nan], [np.inf], [-np.inf], [1e300], [2.0**53 + 2], [0.5], [-0.5]])
+    found = PeriodParts(**PERIODS).of(odd)
+    assert found.shape == (7,)
+    assert ((found >= 0) & (found < 24)).all()
+
+
+def test_one_record_moves_one_cell_of_hours_by_one():
+    draw = np.random.default_rng(0)
+    records = draw.integers(-(10**9), 10**9, (500, 1)).astype(np.float64)
+    axis = PeriodParts(**PERIODS, mark=9e8)
+    for without in range(0, 500, 25):
+        fewer = np.delete(records, without, axis=0)
+        moved = np.bincount(axis.of(records), minlength=25) - np.bincount(axis.of(fewer), minlength=25)
+        assert np.abs(moved).sum() == 1
+
+
+def test_periods_that_were_described_are_the_same_again():
+    for mark in (None, 90.0):
+        axis = PeriodParts(**PERIODS, mark=mark)
+        words, arrays = described(axis)
+        again = axis_of(json.loads(json.dumps(words)), arrays)
+        assert isinstance(again, PeriodParts)
+        assert (again.part, again.period, again.parts, again.mark) == (axis.part, axis.period, axis.parts, axis.mark)
+    for changed in ({"mark": "90"}, {"mark": True}, {"period": 24.0}, {"parts": True}, {"part": "0"}):
+        with pytest.raises((TypeError, ValueError)):
+            axis_of(words | changed, {})
+
+
+@pytest.mark.parametrize(("period", "parts"), [(24, 0), (24, -1), (24, 5), (0, 1), (-24, 24), (2**54, 2)])
+def test_parts_that_do_not_divide_their_period_are_refused(period, parts):
+    with pytest.raises(SettingError, match="divide"):
+        PeriodParts(part=0, period=period, parts=parts).refuse_unfit(1)
+    with pytest.raises(SettingError, match="part"):
+        PeriodParts(**PERIODS).refuse_unfit(0)

@@ -81,13 +81,15 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
         prior: Weight of each component's difference from the columns' own shares.
         numerics: Numbers are always counted by value.
         round_values: Whether it is counted how many values of wide columns are round.
+        times_of_day: Whether, with them, it is counted how many moments are in each hour of the day.
         structure: ``"tree"``: pairs that depend on one another are counted too, and rows are drawn along a tree of
             them. ``"columns"``: each column is counted and drawn by itself. None: what a forecast of error prefers.
     """
 
     data: ClassVar[str] = "table"
     unsaid: ClassVar[dict[str, Any]] = {
-        **PublicRowsPart.unsaid, "round_values": False, "structure": "tree", "target_share": 0.0, "pairs": None,
+        **PublicRowsPart.unsaid, "round_values": False, "times_of_day": False, "structure": "tree", "target_share": 0.0,
+        "pairs": None,
     }  # fmt: skip
 
     within: str | None = None
@@ -104,6 +106,7 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
     prior: float = Field(default=0.3, ge=0, le=1e6)
     numerics: Literal["steps"] = "steps"
     round_values: bool = True
+    times_of_day: bool = True
     structure: Literal["tree", "columns"] | None = None
 
     @property

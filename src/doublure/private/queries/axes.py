@@ -3,16 +3,17 @@
 An axis maps each record by itself to exactly one cell, whatever it holds: a number before the first interval counts in
 the first.
 
-==========================================  =======================================================
+==========================================  ==============================================================
 edge case                                   what happens
-==========================================  =======================================================
+==========================================  ==============================================================
 a number below the first interval           counts in the first
 a number beyond the last interval           counts in the last
 cells that are none of the axis             refused before anything is counted
 intervals out of order                      refused before anything is counted
 lattices that do not nest                   refused before anything is counted
-no integer of a size up to 2^53             counts in the lattice of zero
-==========================================  =======================================================
+a period that its parts do not divide       refused before anything is counted
+no integer of a size up to 2^53             counts in the lattice, and in the part of a period, of zero
+==========================================  ==============================================================
 """
 
 from __future__ import annotations
@@ -180,14 +181,47 @@ class Lattices:
     def of(self, records: npt.NDArray[Any]) -> IntArray:
         """Return the cell of each record."""
         values = records[:, self.part].astype(np.float64)
-        known = np.where(np.abs(values) <= _EXACT, values, 0.0)  # what is no exact integer counts as zero does
-        found = lattices.classes(known.astype(np.int64), self.steps)
+        found = lattices.classes(_integers(values), self.steps)
         return found if self.mark is None else np.where(values >= self.mark, len(self.steps), found)
 
     def refuse_unfit(self, parts: int) -> None:
         """Refuse a part out of range, and steps that do not nest."""
         _require_part(self.part, parts)
         lattices.refuse_unnested(self.steps)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeriodParts:
+    """One part that holds integers, with a cell for each part of a period: the hours of days.
+
+    Attributes:
+        part: The part's place in a compact record.
+        period: Integers of a period; one begins at zero.
+        parts: Equal parts of a period.
+        mark: The least number that stands for missing, which has a last cell of its own; None: there is none.
+    """
+
+    part: int
+    period: int
+    parts: int
+    mark: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.parts + (self.mark is not None)
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        values = records[:, self.part].astype(np.float64)
+        found = _integers(values) % self.period // (self.period // self.parts)
+        return found if self.mark is None else np.where(values >= self.mark, self.parts, found)
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part out of range, and a period that its parts do not divide."""
+        _require_part(self.part, parts)
+        if self.parts < 1 or not 1 <= self.period <= _EXACT or self.period % self.parts:
+            raise SettingError("must divide the period", field="parts", remedy="give a divisor of the period")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -257,15 +291,18 @@ def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         return words, {"cells": axis.cells}
     if isinstance(axis, Lattices):
         return {"type": "lattices", "part": axis.part, "mark": axis.mark}, {"steps": axis.steps}
+    if isinstance(axis, PeriodParts):
+        return {"type": "periods", "part": axis.part, "period": axis.period, "parts": axis.parts, "mark": axis.mark}, {}
     raise TypeError(f"{type(axis).__name__} is not asked of owners")
 
 
 def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> AnyAxis:
     if words["type"] == "lattices":
-        mark = words["mark"]
-        if mark is not None and type(mark) not in (int, float):
-            raise ValueError
-        return Lattices(part=whole(words["part"]), steps=_numbers(arrays["steps"], np.int64), mark=mark)
+        steps = _numbers(arrays["steps"], np.int64)
+        return Lattices(part=whole(words["part"]), steps=steps, mark=_mark(words))
+    if words["type"] == "periods":
+        said = {key: whole(words[key]) for key in ("part", "period", "parts")}
+        return PeriodParts(**said, mark=_mark(words))
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)
@@ -278,6 +315,13 @@ def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
             raise ValueError
         return Patterns(parts=tuple(map(whole, parts)), marks=marks, cells=cells, size=size)
     raise ValueError
+
+
+def _mark(words: Mapping[str, Any]) -> float | None:
+    mark: float | None = words["mark"]
+    if mark is not None and type(mark) not in (int, float):
+        raise ValueError
+    return mark
 
 
 def whole(number: object) -> int:
@@ -303,6 +347,11 @@ def places(axes: tuple[AnyAxis, ...], cells: dict[int, IntArray]) -> IntArray:
     for axis in axes[1:]:
         place = place * axis.size + cells[id(axis)]
     return place
+
+
+def _integers(values: npt.NDArray[Any]) -> IntArray:
+    """Return numbers as integers; what is no exact integer counts as zero does."""
+    return np.where(np.abs(values) <= _EXACT, values, 0.0).astype(np.int64)
 
 
 def _require_part(part: int, parts: int) -> None:

@@ -207,6 +207,11 @@ class Column(Frozen):
         return getattr(self, name) if name in type(self).model_fields else None
 
     @property
+    def tells_hour(self) -> bool:
+        """Whether its values have a time of day beside a day."""
+        return False
+
+    @property
     def domain(self) -> tuple[Value, ...]:
         """The declared values; empty where there is no list, or it is not known."""
         return ()

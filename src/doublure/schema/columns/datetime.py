@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -10,11 +10,10 @@ from typing_extensions import override
 
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.integer_domain import EVEN_CELLS
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Moment, Positive, Zone
 
-_HOUR, _DAY = 3600, 86_400
+_DAY = 86_400
 
 
 class DatetimeColumn(CalendarColumn):
@@ -41,16 +40,10 @@ class DatetimeColumn(CalendarColumn):
             return None
         return (self.bounds[0] - EPOCH).total_seconds(), (self.bounds[1] - EPOCH).total_seconds()
 
+    @property
     @override
-    def notes(self) -> Iterator[str]:
-        wide = [*super().notes()]
-        yield from wide
-        hours = 0.0 if self.ends is None else (self.ends[1] - self.ends[0]) / EVEN_CELLS / _HOUR
-        if hours > 1 and self.step < _DAY and not wide:
-            yield (
-                f"is counted in cells of {hours:.0f} hours, in finer ones only where many rows are: times of day come "
-                "out even within one; give the time a column of its own (type: time) if it matters"
-            )
+    def tells_hour(self) -> bool:
+        return self.step < _DAY
 
     @property
     @override

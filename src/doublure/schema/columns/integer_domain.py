@@ -37,6 +37,7 @@ _ROUND = 32
 _DAY = 86_400
 _SEVERAL = 4
 """Fewest multiples of a step up to the largest value, for them to say something."""
+_HOURS = 24
 _CLOCK_LATTICES = (_DAY, 43_200, 3600, 1800, 900, 300, 60)
 """Seconds of a day, half a day, an hour, and the parts of an hour that nest."""
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
@@ -163,6 +164,13 @@ class IntegerDomain:
             )
         return np.array(found, dtype=np.int64)
 
+    def hours(self) -> int:
+        """Return the parts of a day at which rows are counted whatever their day; 0: values have no time of day.
+
+        Where there are some, the coarsest of :meth:`lattices` is a day, and they divide it evenly.
+        """
+        return 0
+
     def initial_partition(self) -> Ints:
         """Return where public cells begin, checked.
 
@@ -262,6 +270,14 @@ class TimeDomain(NumberDomain):
     def lattices(self) -> tuple[int, ...]:
         """Return whole days, hours, quarters, minutes, as far as integers are shorter."""
         return _clock_lattices(self.seconds)
+
+    @override
+    def hours(self) -> int:
+        """Return 24, or a day's integers if those are fewer; 0 within one day, and where none is a day's beginning."""
+        day = self.lattices()[0]
+        if day * self.seconds != _DAY or not 1 < day < self.last - self.first + 1 or day > _DAY:
+            return 0
+        return _HOURS if day % _HOURS == 0 else day if day < _HOURS else 0
 
     @override
     def parts(self, first: int, last: int) -> Ints:

@@ -93,7 +93,12 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         wanted = []
         for stage, share in stage_shares(list_stages(schema, anywhere=settings.anywhere), settings):
             planned = plan_releases(
-                stage.schema, "", round_values=settings.round_values, given=stage.given, told=stage.told
+                stage.schema,
+                "",
+                round_values=settings.round_values,
+                times_of_day=settings.times_of_day,
+                given=stage.given,
+                told=stage.told,
             )
             wanted += [
                 (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)

@@ -249,6 +249,7 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
                 missing=int(node.coarse[len(leaves.starts)]) if missing else -1,
                 steps=leaves.domain.nested_steps(),
                 pulls=leaves.pulls,
+                hours=leaves.hours,
             )
         )
     bits, about = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -7,7 +7,7 @@ for counts of one column, coarser for pairs, and finer for the tree's pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ class ColumnLeaves:
         starts: ``(n,)`` first value of each leaf.
         mass: ``(n + kinds,)`` estimated rows of each leaf, the kinds of missing cells last.
         pulls: ``(L,)`` how much likelier a value of each of the domain's lattices is than its neighbours.
+        hours: ``(H,)`` how likely values of each hour are; ``(1,)`` where that is not known, or values have none.
     """
 
     domain: IntegerDomain
@@ -39,6 +40,7 @@ class ColumnLeaves:
     starts: Ints
     mass: Floats
     pulls: Floats
+    hours: Floats = field(default_factory=lambda: np.ones(1))
 
     @classmethod
     def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> ColumnLeaves:

@@ -186,6 +186,7 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         paired=own.paired,
         seen=own.seen,
         round_values=own.round_values,
+        times_of_day=own.times_of_day,
         together=own.structure != "columns",
         target=own.target_share or 0.0,
         beside=own.pairs == "beside",

@@ -13,6 +13,7 @@ from doublure.methods.statistics.tables.borrowing import shrink_to_even
 from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
+from doublure.methods.statistics.tables.hours import likely_hours
 from doublure.methods.statistics.tables.leaves import (
     ColumnLeaves,
     Floats,
@@ -28,6 +29,7 @@ from doublure.methods.statistics.tables.missing_blocks import pattern_bits
 from doublure.methods.statistics.tables.posterior import ColumnPosterior, group_bounds
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
+from doublure.support.lattices import PeriodWeights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,7 +174,11 @@ class Node:
         return Patterns(parts=own.parts, marks=own.marks, cells=groups[own.nearest], size=int(groups.max()) + 1)
 
     def locate(
-        self, seen: Sequence[tuple[CutCells, NoisyCounts]], cells: NoisyCounts, lattices: NoisyCounts | None
+        self,
+        seen: Sequence[tuple[CutCells, NoisyCounts]],
+        cells: NoisyCounts,
+        lattices: NoisyCounts | None,
+        hours: NoisyCounts | None = None,
     ) -> None:
         """Estimate the masses of a number's leaves from the releases that look for its rows.
 
@@ -180,20 +186,37 @@ class Node:
             seen: Cut leaves with their parts' counts, in the order of the releases.
             cells: Counts of the public cells.
             lattices: Counts of values on nested lattices; None if they were not counted.
+            hours: Counts of values by hour; None if they were not counted.
         """
         domain = self.leaves.domain
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
-        self.posterior = make_posterior(domain, starts)
-        self.posterior.see_cells(cells.counts[: len(public)], cells.variances[: len(public)])
-        if lattices is not None:
-            steps = len(self.posterior.steps)
-            self.posterior.see_lattices(lattices.counts[:steps], lattices.variances[:steps])
-        for cut, parts in seen:
-            self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variances[:-1])
-        self.posterior.fit()
         self.leaves = ColumnLeaves.of(domain, self.leaves.part, starts)
         self.missing = cells.counts[len(public) :], 1 / cells.variance
+        self._fit_posterior(make_posterior(domain, starts), seen, cells, lattices)
+        if hours is not None:
+            of_day = domain.hours()
+            weights = likely_hours(domain, self.leaves.pulls, hours.counts[:of_day], hours.variances[:of_day])
+            self._fit_posterior(make_posterior(domain, starts, weights), seen, cells, lattices)
+            self.leaves.hours = weights.parts
+
+    def _fit_posterior(
+        self,
+        posterior: ColumnPosterior | ExchangeablePosterior,
+        seen: Sequence[tuple[CutCells, NoisyCounts]],
+        cells: NoisyCounts,
+        lattices: NoisyCounts | None,
+    ) -> None:
+        """Show a posterior what was counted, and take the leaves' masses from it."""
+        public = len(cells.counts) - self.leaves.domain.nullable
+        posterior.see_cells(cells.counts[:public], cells.variances[:public])
+        if lattices is not None:
+            steps = len(posterior.steps)
+            posterior.see_lattices(lattices.counts[:steps], lattices.variances[:steps])
+        for cut, parts in seen:
+            posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variances[:-1])
+        posterior.fit()
+        self.posterior = posterior
         self.take_posterior(np.maximum(self.missing[0], 0.0))
 
     @property
@@ -378,6 +401,8 @@ _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""
 
 
-def make_posterior(domain: IntegerDomain, starts: Ints) -> ColumnPosterior | ExchangeablePosterior:
+def make_posterior(
+    domain: IntegerDomain, starts: Ints, weights: PeriodWeights | None = None
+) -> ColumnPosterior | ExchangeablePosterior:
     """Return what estimates the rows of a column's leaves from all of its counts, by what its cells are like."""
-    return ColumnPosterior(domain, starts) if domain.smooth else ExchangeablePosterior(domain, starts)
+    return ColumnPosterior(domain, starts, weights) if domain.smooth else ExchangeablePosterior(domain, starts)

@@ -7,7 +7,8 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 1    neighbours that are missing together, ``(2^2,)``       blocks of columns, if many may be missing
 2    patterns of missing blocks, ``(2^q,)``                 which patterns are kept, as node 0
 3    wide columns in public cells, ``(cells,)``             which cells hold rows
-4    wide columns on nested lattices, ``(lattices,)``       how much values are round
+4    wide columns on nested lattices, ``(lattices,)``;      how much values are round;
+     moments by hour, ``(hours,)``                          which hours are likely
 5    full cells in single and round values, ``(parts,)``    leaves and their masses
 6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
 7    long lists of codes, and their groups, ``(codes,)``    masses of codes
@@ -52,7 +53,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
 from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
 from doublure.methods.statistics.tables.public_counts import CHANCE, PublicCounts
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.queries.axes import Intervals, Lattices, Patterns, Table
+from doublure.private.queries.axes import Intervals, Lattices, Patterns, PeriodParts, Table
 from doublure.schema.columns import IntegerDomain
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
@@ -264,20 +265,18 @@ class NoisyTables:
         wide = self._placed(wide, plan.CELLS, plan.COPIES[plan.CELLS])
         looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
-        rounded: list[NoisyCounts | None] = [None] * len(numbers)
-        if plan.ROUND in self._events:
-            rounded = [*self._released(plan.ROUND, [(_lattices(node.leaves),) for node, _ in numbers])]
+        rounded, by_hour = self._count_round([node.leaves for node, _ in numbers])
         cut = [_full(node.leaves, noisy) for node, noisy in numbers]
         parts = self._parts(plan.VALUES, numbers, cut)
         seen = [[each] for each in zip(cut, parts, strict=True)]
-        for (node, noisy), on, own in zip(numbers, rounded, seen, strict=True):
-            node.locate(own, noisy, on)
+        for (node, noisy), on, at, own in zip(numbers, rounded, by_hour, seen, strict=True):
+            node.locate(own, noisy, on, at)
         # Leaves in which some value clearly repeats are cut once more.
         cut = [_repeated(node, own[0][1]) for (node, _), own in zip(numbers, seen, strict=True)]
         parts = self._parts(plan.REPEATED, numbers, cut)
-        for (node, noisy), on, own, again, more in zip(numbers, rounded, seen, cut, parts, strict=True):
+        for (node, noisy), on, at, own, again, more in zip(numbers, rounded, by_hour, seen, cut, parts, strict=True):
             if len(again.starts):
-                node.locate([*own, (again, more)], noisy, on)
+                node.locate([*own, (again, more)], noisy, on, at)
         for node, noisy in zip(wide, looked, strict=True):
             if not node.leaves.domain.divisible:
                 total = max(float(noisy.counts.sum()), 1.0)
@@ -289,6 +288,17 @@ class NoisyTables:
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
         self._seen = float(np.median(sums)) if sums else 1.0
+
+    def _count_round(self, numbers: Sequence[ColumnLeaves]) -> tuple[list[NoisyCounts | None], ...]:
+        """Count numbers on their lattices, and moments by hour; None where that is not counted."""
+        if plan.ROUND not in self._events:
+            return [None] * len(numbers), [None] * len(numbers)
+        places = (self._places(plan.ROUND) - len(numbers)) * self._settings.times_of_day
+        timed = [place for place, leaves in enumerate(numbers) if leaves.domain.hours()][:places]
+        wanted = [(_lattices(leaves),) for leaves in numbers] + [(_hours(numbers[place]),) for place in timed]
+        found = self._released(plan.ROUND, wanted)
+        by_hour = dict(zip(timed, found[len(numbers) :], strict=True))
+        return [*found[: len(numbers)]], [by_hour.get(place) for place in range(len(numbers))]
 
     def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
         """Count the codes of long lists, and their smallest public groups."""
@@ -645,6 +655,12 @@ def _each_value(domain: IntegerDomain, part: int) -> Intervals:
 def _lattices(leaves: ColumnLeaves) -> Lattices:
     domain = leaves.domain
     return Lattices(part=leaves.part, steps=domain.nested_steps(), mark=domain.last + 1.0 if domain.nullable else None)
+
+
+def _hours(leaves: ColumnLeaves) -> PeriodParts:
+    domain = leaves.domain
+    mark = domain.last + 1.0 if domain.nullable else None
+    return PeriodParts(part=leaves.part, period=domain.lattices()[0], parts=domain.hours(), mark=mark)
 
 
 def _full(leaves: ColumnLeaves, noisy: NoisyCounts) -> CutCells:

@@ -140,6 +140,7 @@ def plan_releases(
     paired: int | None = None,
     seen: float | None = None,
     round_values: bool = True,
+    times_of_day: bool = True,
     together: bool = True,
     given: int = 0,
     told: int = 0,
@@ -155,6 +156,7 @@ def plan_releases(
         paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
         round_values: Whether round values are counted; if not, cells and single values are counted as much better.
+        times_of_day: Whether, with them, moments are counted by hour.
         together: Whether pairs of columns are counted, besides the columns.
         given: How many of the first columns are known already, with all their pairs, and not counted.
         told: How many of the others have pairs among themselves that are known already, and not counted.
@@ -179,7 +181,7 @@ def plan_releases(
         NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
         PATTERNS: patterns,
         CELLS: sum(is_located(schema, name) for name in names),
-        ROUND: len(numbers) if round_values else 0,
+        ROUND: (len(numbers) + times_of_day * sum(_tells_hour(schema, name) for name in numbers)) * round_values,
         VALUES: len(numbers),
         REPEATED: len(numbers),
         CODES: CODE_LEVELS * len(lists),
@@ -388,6 +390,14 @@ def is_located(schema: Schema, name: str) -> bool:
     column = schema.columns[name]
     listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # one more value may be missing
     return may_be_wide(schema, name) and not listed and not has_groups(schema, name)
+
+
+def _tells_hour(schema: Schema, name: str) -> bool:
+    """Return whether a column has a time of day, or may turn out to have one."""
+    try:
+        return integer_domain(schema, name).hours() > 0
+    except SchemaError:
+        return schema.columns[name].tells_hour
 
 
 def may_be_wide(schema: Schema, name: str) -> bool:

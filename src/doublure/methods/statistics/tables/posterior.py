@@ -122,6 +122,7 @@ class ColumnPosterior:
     Args:
         domain: The integers that stand for the column's values.
         starts: ``(n,)`` first integer of each leaf; every public cell begins one.
+        weights: What values count as by their hour; None: all hours are equally likely.
 
     Attributes:
         steps: ``(K,)`` steps of the nested lattices.
@@ -129,14 +130,24 @@ class ColumnPosterior:
         pulls: ``(K,)`` how much likelier a value of each lattice is than its neighbours, up to a factor.
     """
 
-    def __init__(self, domain: IntegerDomain, starts: Ints) -> None:
+    def __init__(self, domain: IntegerDomain, starts: Ints, weights: lattices.PeriodWeights | None = None) -> None:
         self.steps = domain.nested_steps()
         cells = domain.initial_partition()
         self._starts = starts
         self._cell = np.searchsorted(cells, starts, side="right") - 1
         self._first = np.searchsorted(starts, cells)
-        self._members = lattices.members(starts, np.append(starts[1:] - 1, domain.last), self.steps)
+        ends = np.append(starts[1:] - 1, domain.last)
+        self._several = ends > starts
+        self._members = lattices.members(starts, ends, self.steps)
         widths = np.diff(np.append(cells, domain.last + 1)).astype(np.float64)
+        weighted = widths
+        self._balance = np.ones(len(self.steps))
+        if weights is not None:  # an integer of a busy hour counts as several
+            self._members, self._balance = (
+                np.maximum(weights.classes(starts, ends), LEAST * self._members),
+                weights.pulls,
+            )
+            weighted = self._in_cells(self._members.sum(1))
         even = _even_widths(widths)
         self._base = -np.log(even)[self._cell]
         self._price = math.log(len(starts))  # of one leaf, any of a column's, far above the curve
@@ -149,7 +160,7 @@ class ColumnPosterior:
         self._side = np.where(cells < 0, -1.0, 1.0)
         self._outward, size = np.zeros(len(cells) - 1), len(cells)
         self._average_curve = AverageCurve(density=np.zeros(size), alone=np.zeros(size, dtype=bool), others=1.0)
-        self._cell_widths = widths / even
+        self._cell_widths = weighted / even
         own_scale = self._scale if self._two_sided else None
         self._curves = SimpleCurves(self._cell_widths, middle, tapers=self._tapers, scale=own_scale)
         self._whole = np.bincount(self._cell) == 1  # cells that are a leaf
@@ -223,7 +234,7 @@ class ColumnPosterior:
         self._unknown = point.density, point.own, point.pull
         held = self._believed(point)
         self.mass = held * point.mass + (1 - held) * self._simple(point, self._average_curve.others).mass
-        self.pulls = np.exp(held * point.pull)
+        self.pulls = np.exp(held * point.pull) * self._balance
 
     def _believed(self, point: _Point) -> float:
         """Return the weight of a mode against the mean of simple curves, from how much better it explains all counts.
@@ -348,7 +359,7 @@ class ColumnPosterior:
         """
         own = self.mass * -np.expm1(-np.maximum(self._unknown[1], 0.0))
         clear: npt.NDArray[np.bool_] = own > noise_maximum(len(own)) * noise
-        clear &= self._members.sum(1) > 1
+        clear &= self._several
         return clear
 
     def _cells_seen(self) -> tuple[Floats, Floats]:
