@@ -39,7 +39,7 @@ class _RowHeads:
     places: Ints
 
 
-class _Told:
+class _RowsTold:
     """Says how much of a child table is drawn, row by row, in units.
 
     Args:
@@ -132,7 +132,7 @@ class RelatedGenerator(ArrayGenerator):
         heads = {-1: _root_heads(found[:, : self.layout.head])}
         each = len(noise) / max(1, sum(child.places for child in self.layout.children))
         for number, child in enumerate(self.layout.children):
-            told = _Told(self._tell, each * child.places)
+            told = _RowsTold(self._tell, each * child.places)
             own = heads[number] = self._hung(heads[child.parent], number, rng, told)
             rows = np.zeros((len(noise), child.places, child.parts))
             rows[own.units, own.places] = own.values[:, : child.parts]
@@ -150,7 +150,7 @@ class RelatedGenerator(ArrayGenerator):
             rng: Public randomness.
         """
         heads, path, number = _root_heads(self.units(rng.standard_normal((units, 1)))), list[int](), child
-        told = _Told(_silent, 0)
+        told = _RowsTold(_silent, 0)
         while (number := self.layout.children[number].parent) >= 0:
             path.append(number)
         for number in reversed(path):
@@ -162,7 +162,7 @@ class RelatedGenerator(ArrayGenerator):
         found: Floats = heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
         return found
 
-    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator, told: _Told) -> _RowHeads:
+    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator, told: _RowsTold) -> _RowHeads:
         """Return the rows of a child table that hang on rows of its parent."""
         child = self.layout.children[number]
         found = np.zeros((len(heads.values), child.row(child.most - 1).stop))
@@ -181,7 +181,7 @@ class RelatedGenerator(ArrayGenerator):
         """Return conditions ``(n, K)`` unchanged; open ones are drawn with the unit, from the tables."""
         return self.units.draw_conditions(known, source)
 
-    def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, told: _Told) -> None:
+    def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, told: _RowsTold) -> None:
         """Draw the rows of a child table, in order, as values that all lie below their bounds.
 
         Where a row hardly ever fits, for one before it came too late, the unit's rows are drawn again, each gap cut to
@@ -203,7 +203,7 @@ class RelatedGenerator(ArrayGenerator):
         number: int,
         child: ChildPlace,
         rng: np.random.Generator,
-        told: _Told,
+        told: _RowsTold,
         *,
         cut: bool = False,
     ) -> Mask:

@@ -99,7 +99,7 @@ def write_sample(
         remedy = "write a table to a folder, whose name has no ending"
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
-    drawn = _Drawn(size, f"draw {path.name}", progress)
+    drawn = _DrawnCount(size, f"draw {path.name}", progress)
     chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
     return writer.write(drawn.counted(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
@@ -132,7 +132,7 @@ def write_syntheses(
     size, writer = require_count(n), WRITERS[syn.schema.kind]
     for path in paths:
         writer.check(path, size, spreadsheet_safe)
-    drawn = _Drawn(size * len(paths), f"draw {len(paths)} syntheses", progress)
+    drawn = _DrawnCount(size * len(paths), f"draw {len(paths)} syntheses", progress)
     told = drawn.counted(syn.draw_syntheses(size, len(paths), seed))
     for path, rows in zip(paths, told, strict=True):
         writer.write([rows], path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
@@ -168,12 +168,12 @@ def write_released(
         name = f"data.{form}"
         write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
         return {name: size}
-    drawn = _Drawn(size, f"draw {form}", progress)
+    drawn = _DrawnCount(size, f"draw {form}", progress)
     chunks = syn.sample_chunks(size, seed=seed, told=drawn.more)
     return writer.split(drawn.counted(chunks), folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
 
 
-class _Drawn:
+class _DrawnCount:
     """Tells how many records are drawn.
 
     Args:
