@@ -10,6 +10,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -23,6 +24,7 @@ from doublure.cli.main import app
 from doublure.data.tables.on_disk import TableOnDisk, TablePart
 from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
+from doublure.planning import machine
 from doublure.planning.machine import parse_bytes
 from doublure.private.codes import ColumnCodes
 from doublure.private.partitions import SequentialPartitions
@@ -319,6 +321,66 @@ def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
     other = db.plan(db.Schema.parse(DECLARED), method="guided", epsilon=2.0, delta=1e-4, accountant="rdp")
     with pytest.raises(SettingError, match="plan with statistics"):
         db.fit(people(), other, ledger=ledger, memory="100MB")
+    assert [record.kind for record in ledger.entries] == ["open"]
+
+
+RELATED = """
+doublure: 1
+kind: relational
+unit: {name: person}
+units: 400
+tables:
+  people:
+    key: nr
+    columns: {nr: {type: id}, sex: {type: category, values: [f, m], missing: false}}
+  visits:
+    parent: people
+    foreign_key: nr
+    max_children: 3
+    columns: {nr: {type: id}, ward: {type: category, values: [A, B], missing: false}}
+"""
+METERS = """
+doublure: 1
+kind: series
+units: 400
+series: {length: 4}
+channels: {load: {type: real, bounds: [0, 10], precision: 1, missing: false}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"), [(RELATED, "give more, or keep the tables in a database, "), (METERS, "give more")]
+)
+def test_related_tables_and_series_are_held_or_refused_before_anything_is_charged(tmp_path, text, remedy):
+    rng = np.random.default_rng(0)
+    if text is RELATED:
+        people = pd.DataFrame({"nr": range(400), "sex": rng.choice(["f", "m"], 400)})
+        visits = pd.DataFrame({"nr": rng.integers(0, 400, 600), "ward": rng.choice(["A", "B"], 600)})
+        data = {"people": people, "visits": visits}
+    else:
+        data = {"values": rng.random((400, 4, 1)) * 10}
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=2.0, delta=1e-4, accountant="rdp")
+    with pytest.raises(
+        SettingError, match=r"a run with statistics would need about [0-9.]+ GB, and may have"
+    ) as refused:
+        db.fit(data, plan, ledger=ledger, memory="100MB")
+    assert refused.value.field == "memory"
+    assert (refused.value.remedy or "").startswith(remedy)
+    assert "plan with statistics" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert [record.kind for record in ledger.entries] == ["open"]
+    assert len(db.fit(data, plan, ledger=ledger, memory="4GB", seed=0).draw(5)) == 5
+
+
+def test_related_tables_beyond_this_machine_are_planned_for_a_database_and_not_fitted_from_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)
+    many = RELATED.replace("units: 400", "units: 90_000_000".replace("_", ""))
+    plan = db.plan(db.Schema.parse(many), epsilon=2.0, delta=1e-10)
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    with pytest.raises(SettingError, match="this machine has 1 GB; keep the tables in a database, ") as refused:
+        db.fit(tmp_path / "nothing", plan, ledger=ledger)
+    assert refused.value.field == "memory"
     assert [record.kind for record in ledger.entries] == ["open"]
 
 

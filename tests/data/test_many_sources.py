@@ -94,9 +94,30 @@ def test_a_folder_without_files_or_of_two_forms_is_refused(tmp_path):
     FRAME.to_parquet(folder / "more.parquet")
     with pytest.raises(DataError, match=r"several forms, more\.parquet beside part-\d\.csv; .*parts/\*\.csv"):
         open_table(folder)
-    (folder / "more.parquet").rename(folder / "README.txt")
-    with pytest.raises(DataError, match=r"several forms, README\.txt beside part-\d\.csv"):
+    (folder / "more.parquet").rename(folder / "notes.txt")
+    with pytest.raises(DataError, match=r"several forms, notes\.txt beside part-\d\.csv"):
         open_table(folder)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".csv.gz"])
+@pytest.mark.parametrize("name", ["README.txt", "readme.md", "LICENSE", "year=1/Licence.pdf", "CHANGELOG.parquet.html"])
+def test_a_file_about_the_parts_is_no_part(tmp_path, ending, name):
+    folder = split(tmp_path / "parts", ending)
+    (folder / name).write_text("Parts of people, exported in May.\n")
+    pd.testing.assert_frame_equal(open_table(folder).load(SCHEMA).frame, whole())
+    assert kind_of(folder) == "table"
+
+
+def test_a_file_with_the_form_of_the_parts_is_one_whatever_its_name(tmp_path):
+    folder = split(tmp_path / "parts", ".csv")
+    (folder / "README.csv").write_bytes((folder / "year=0" / "part-0.csv").read_bytes())
+    assert len(open_table(folder).load(SCHEMA).frame) == 7 + 3
+    (folder / "README.csv").write_text("Parts of people\n")
+    with pytest.raises(DataError, match=r"\(README\.csv\)"):
+        open_table(folder).check(SCHEMA)
+    (alone := tmp_path / "alone").mkdir()
+    FRAME.to_csv(alone / "readme.txt", index=False)
+    assert len(open_table(alone).load(SCHEMA).frame) == 7
 
 
 def test_each_file_needs_the_columns(tmp_path):

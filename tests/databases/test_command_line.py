@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -35,7 +36,18 @@ def test_a_table_from_draft_to_fit(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     worlds.duck_file(tmp_path / "f.db", worlds.records(60))
-    said("schema", "draft", "duckdb:///f.db", "--table", "people", "-o", "draft.yaml")
+    made = said("schema", "draft", "duckdb:///f.db", "--table", "people", "-o", "draft.yaml")
+    next_words = shlex.split(made.partition("Next: doublure ")[2])
+    assert next_words[-2:] == ["--table", "people"]
+    assert run_guarded(app, next_words) == 4  # it reads the table, and facts are undeclared
+    capsys.readouterr()
+    query = "SELECT age, job FROM people WHERE age >= 18"
+    made = said("schema", "draft", "duckdb:///f.db", "--query", query, "-o", "of query.yaml")
+    next_words = shlex.split(made.partition("Next: doublure ")[2])
+    assert next_words[2] == "of query.yaml"
+    assert next_words[-2:] == ["--query", query]
+    assert run_guarded(app, next_words) == 4
+    capsys.readouterr()
     drafted = (tmp_path / "draft.yaml").read_text()
     assert "age: {type: integer, bounds: undeclared}" in drafted
     assert "job: {type: category, values: undeclared}" in drafted
@@ -51,6 +63,20 @@ def test_a_table_from_draft_to_fit(tmp_path, monkeypatch, capsys):
     )  # fmt: skip
     run = json.loads((tmp_path / "run" / "run.json").read_text())
     assert run["database"] == {"engine": "duckdb", "query": "SELECT age, job FROM people WHERE age >= 18"}
+
+
+def test_the_draft_of_related_tables_is_checked_without_naming_them(tmp_path, monkeypatch, capsys):
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(tmp_path / "f.db") as connection:
+        connection.execute("CREATE TABLE patients (nr INT, sex TEXT)")
+        connection.execute("CREATE TABLE stays (nr INT, cost INT)")
+    words = ["schema", "draft", "duckdb:///f.db", "--table", "patients,stays", "--root", "patients", "-o", "d.yaml"]
+    assert run_guarded(app, words) == 0
+    next_words = shlex.split(capsys.readouterr().out.partition("Next: doublure ")[2])
+    assert next_words == ["schema", "check", "d.yaml", "--data", "duckdb:///f.db"]
+    assert run_guarded(app, next_words) == 4
 
 
 def test_cells_of_a_database_are_not_listed(tmp_path, monkeypatch):

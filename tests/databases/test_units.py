@@ -433,6 +433,10 @@ def test_rows_that_name_others_are_refused_before_the_charge(tmp_path):
     with pytest.raises(SchemaError) as caught:
         fit(f"duckdb:///{tmp_path / 'linked.db'}", db.Schema.parse(TEXT.replace("units: 400", "units: 60")), tmp_path)
     assert caught.value.field == "employees.boss"
+    assert str(caught.value) == (
+        "employees.boss: names rows, which are not looked up in a database; describe the column with type: id alone, "
+        "or fit an export"
+    )
     assert len(db.Ledger.open(tmp_path / "ledger").entries) == 1
 
 

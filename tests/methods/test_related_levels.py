@@ -10,14 +10,17 @@ import pytest
 from levels import three_levels
 
 import doublure as db
+from doublure.data.records import handed_out
 from doublure.data.relational import open_related
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import SchemaError
 from doublure.measures.relational import evaluate_related
 from doublure.methods.statistics.tables import work
 from doublure.releasing.verifying import verify
+from doublure.releasing.writing import write_sample
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
+from doublure.support.progress import SilentProgress
 
 UNITS = 1500
 TEXT = three_levels(
@@ -124,6 +127,64 @@ def test_levels_are_evaluated(syn):
     scores = {score.key: score for score in found.scores}
     assert {"children orders", "children lines", "parent_child lines", "transitions lines"} <= {*scores}
     assert scores["parent_child lines"].value < scores["parent_child lines"].baseline
+
+
+class Counted(SilentProgress):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.stages, self.done = [], []
+
+    def stage(self, name, total=None):
+        self.stages.append((name, total))
+
+    def at(self, done):
+        self.done.append(done)
+
+
+@pytest.mark.parametrize("given", [{}, {"customers.tier": "a"}])
+def test_units_are_counted_while_the_rows_of_one_chunk_are_drawn(syn, tmp_path, given):
+    told = Counted()
+    assert write_sample(syn, tmp_path / "made", 400, given=given, seed=2, progress=told) == 400
+    assert told.stages == [("draw made", 400)]
+    assert told.done == sorted(told.done)
+    assert told.done[-1] == 400
+    within = set(told.done) - {400}
+    assert len(within) > 4  # of at most 3 orders and 4 lines, a step each
+    quiet = handed_out(syn.draw(400, given=given, seed=2), syn.schema)
+    for name, frame in quiet.items():
+        assert len(pd.read_csv(tmp_path / "made" / f"{name}.csv")) == len(frame)
+    chunks = [list(syn.sample_chunks(400, given=given, seed=2, told=each)) for each in (None, lambda _: None)]
+    for one, other in zip(*chunks, strict=True):
+        for name, frame in one.handed_out().items():
+            pd.testing.assert_frame_equal(frame, other.handed_out()[name])
+
+
+def test_a_release_counts_units_too(syn, tmp_path):
+    told = Counted()
+    db.release(syn, tmp_path / "bundle", n=400, seed=1, progress=told)
+    assert len(set(told.done) - {400}) > 4
+
+
+def test_units_that_are_drawn_sum_up_to_all(syn):
+    added, worlds = [], (1, 50, 400)
+    for n in worlds:
+        (rows,) = syn.sample_chunks(n, seed=n, told=added.append)
+        assert len(rows) == n
+        assert n - 1 <= sum(added) <= n + 1e-6 or not rows.counts_of_rows("lines").any()
+        added.clear()
+
+
+def test_a_plan_says_a_line_a_table(syn):
+    lines = syn.plan.explain().splitlines()
+    tables = ["customers", "orders", "lines"]
+    for begin in ("  count ", "Noise to count "):
+        found = [line.removeprefix(begin).split()[0].rstrip(":") for line in lines if line.startswith(begin)]
+        assert sorted(found) == sorted(tables)
+    purposes = [access.purpose for access in syn.plan.touches]
+    assert len(purposes) > 8 * len(tables)
+    assert len(lines) < len(purposes)
+    assert len(syn.plan.to_json()["touches"]) == len(purposes)
 
 
 def units(data):

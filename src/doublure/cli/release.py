@@ -115,6 +115,8 @@ def release(
     text = f"{opening(card['guarantee'], syn.schema)}\nWrote {out} with {rows:,} synthetic {records}{counted}."
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
+    if into is not None:
+        text += f" They are in {into}, too."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *packed, *_receipt(bundle)])
     return VerbResult(data=_data(out, bundle, archive), text=text)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -99,8 +100,10 @@ def draft(
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
-    compared = "" if data is None else f" --data {data}"
-    advice = f"\nNext: doublure schema check {out}{compared}" if left else ""
+    one = made.schema.each_table.keys() <= {""}  # tables of a schema are read by their own names
+    said = {"data": data, "table": table if one else None, "query": query}
+    compared = " ".join(f"--{name} {quote(each)}" for name, each in said.items() if each is not None)
+    advice = f"\nNext: doublure schema check {quote(str(out))} {compared}".rstrip() if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return VerbResult(data=found, text=done + advice)
 

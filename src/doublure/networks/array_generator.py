@@ -6,7 +6,7 @@ They are used as torch modules are: called with noise and conditions, with a sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Union
 
 import numpy.typing as npt
@@ -43,6 +43,15 @@ class ArrayGenerator(ABC):
 
     def eval(self) -> Self:
         """Return itself; there is no training mode."""
+        return self
+
+    def telling(self, tell: Callable[[float], None]) -> Self:
+        """Return the same, which says meanwhile how many more records are drawn, if one can take long: not this one.
+
+        Args:
+            tell: Receives that number, which may be a part of one.
+        """
+        del tell
         return self
 
 

@@ -8,8 +8,10 @@ that they fit the room that the row before, or the parent's number, leaves below
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from typing_extensions import override
@@ -37,6 +39,27 @@ class _RowHeads:
     places: Ints
 
 
+class _RowsTold:
+    """Says how much of a child table is drawn, row by row, in units.
+
+    Args:
+        tell: Receives what each row adds.
+        worth: What all rows are.
+    """
+
+    def __init__(self, tell: Callable[[float], None], worth: float) -> None:
+        self._tell, self._left, self._each = tell, worth, 0.0
+
+    def begin(self, rows: float) -> None:
+        """So many rows are to be drawn, and share what is left."""
+        self._each = self._left / max(1.0, rows)
+
+    def drawn(self, rows: int) -> None:
+        """So many of them are."""
+        self._left -= rows * self._each
+        self._tell(rows * self._each)
+
+
 class RelatedGenerator(ArrayGenerator):
     """Map of noise and conditions to units in the layout for drawing.
 
@@ -53,6 +76,7 @@ class RelatedGenerator(ArrayGenerator):
 
     def __init__(self, layout: UnitLayout, conditions: Sequence[int], *, repeats: bool = False) -> None:
         self.layout = layout
+        self._tell: Callable[[float], None] = _silent
         self.units = TreeGenerator(layout.head, conditions)
         self.repeats = [child.repeats if repeats else () for child in layout.children]
         self.first = [TreeGenerator(child.head_width + child.parts, []) for child in layout.children]
@@ -89,6 +113,12 @@ class RelatedGenerator(ArrayGenerator):
             found |= {f"{name}.{place}.": tree for place, tree in enumerate(trees)}
         return found
 
+    @override
+    def telling(self, tell: Callable[[float], None]) -> Self:
+        found = copy.copy(self)
+        found._tell = tell
+        return found
+
     def __call__(self, noise: Floats, condition: Floats | None = None) -> Floats:
         """Return units ``(B, P)`` float64, in the layout for drawing.
 
@@ -100,8 +130,10 @@ class RelatedGenerator(ArrayGenerator):
         found = np.zeros((len(noise), self.layout.drawn_width))
         found[:, : self.layout.head] = self.units(noise, condition)
         heads = {-1: _root_heads(found[:, : self.layout.head])}
+        each = len(noise) / max(1, sum(child.places for child in self.layout.children))
         for number, child in enumerate(self.layout.children):
-            own = heads[number] = self._hung(heads[child.parent], number, rng)
+            told = _RowsTold(self._tell, each * child.places)
+            own = heads[number] = self._hung(heads[child.parent], number, rng, told)
             rows = np.zeros((len(noise), child.places, child.parts))
             rows[own.units, own.places] = own.values[:, : child.parts]
             found[:, child.rows] = rows.reshape(len(noise), child.places * child.parts)
@@ -118,10 +150,11 @@ class RelatedGenerator(ArrayGenerator):
             rng: Public randomness.
         """
         heads, path, number = _root_heads(self.units(rng.standard_normal((units, 1)))), list[int](), child
+        told = _RowsTold(_silent, 0)
         while (number := self.layout.children[number].parent) >= 0:
             path.append(number)
         for number in reversed(path):
-            heads = self._hung(heads, number, rng)
+            heads = self._hung(heads, number, rng, told)
         if not path:
             return heads.values
         below = [self.layout.children[each].many for each in self.layout.hanging(path[0])]
@@ -129,12 +162,12 @@ class RelatedGenerator(ArrayGenerator):
         found: Floats = heads.values[some[np.unique(heads.units[some], return_index=True)[1]]]
         return found
 
-    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator) -> _RowHeads:
+    def _hung(self, heads: _RowHeads, number: int, rng: np.random.Generator, told: _RowsTold) -> _RowHeads:
         """Return the rows of a child table that hang on rows of its parent."""
         child = self.layout.children[number]
         found = np.zeros((len(heads.values), child.row(child.most - 1).stop))
         found[:, : child.head_width] = heads.values
-        self._fill(found, number, child, rng)
+        self._fill(found, number, child, rng, told)
         rows = found[:, child.head_width :].reshape(len(found), child.most, child.parts)
         many = np.clip(found[:, child.many], 0, child.most)
         whose, turn = np.nonzero(np.arange(child.most) < many[:, None])
@@ -148,15 +181,15 @@ class RelatedGenerator(ArrayGenerator):
         """Return conditions ``(n, K)`` unchanged; open ones are drawn with the unit, from the tables."""
         return self.units.draw_conditions(known, source)
 
-    def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator) -> None:
+    def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, told: _RowsTold) -> None:
         """Draw the rows of a child table, in order, as values that all lie below their bounds.
 
         Where a row hardly ever fits, for one before it came too late, the unit's rows are drawn again, each gap cut to
         the limits of :func:`_limits`. Cut to the bound alone, or shrunk so that the last one lies there, rows pile up.
         """
-        beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng))
+        beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng, told))
         again = found[beyond]
-        self._fill_rows(again, number, child, rng, cut=True)
+        self._fill_rows(again, number, child, rng, told, cut=True)
         found[beyond] = again
         for turn in range(child.most):
             for each in child.above:
@@ -165,7 +198,14 @@ class RelatedGenerator(ArrayGenerator):
                     _turned_back(found, there, child.row(turn).start + each.place, each)
 
     def _fill_rows(
-        self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, *, cut: bool = False
+        self,
+        found: Floats,
+        number: int,
+        child: ChildPlace,
+        rng: np.random.Generator,
+        told: _RowsTold,
+        *,
+        cut: bool = False,
     ) -> Mask:
         """Draw the rows of a child table, in order, and return whose fit; the others' may be incomplete.
 
@@ -174,6 +214,7 @@ class RelatedGenerator(ArrayGenerator):
             number: The child table's number.
             child: Its place.
             rng: Public randomness.
+            told: Says how many are drawn.
             cut: Whether gaps are cut to limits, so that all fit.
         """
         many = np.clip(found[:, child.many], 0, child.most).astype(np.int64)
@@ -182,6 +223,7 @@ class RelatedGenerator(ArrayGenerator):
         draw = draw_given if cut else draw_fitting
         tree = self.first[number]
         some = np.flatnonzero(many > 0)
+        told.begin(float(many.sum()))
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
@@ -193,6 +235,7 @@ class RelatedGenerator(ArrayGenerator):
         for each in child.above:  # the order is needed by the next rows; other gaps are turned back at the end
             if each.place == child.order:
                 _turned_back(found, some, child.row(0).start + each.place, each)
+        told.drawn(len(some))
         tree = self.following[number]
         known, repeats = head + 1 + child.parts, self.repeats[number]
         first = known + len(repeats)
@@ -222,7 +265,12 @@ class RelatedGenerator(ArrayGenerator):
             fits[units] = fitting(rows, rooms)
             if child.order >= 0:
                 found[units, child.row(turn).start + child.order] += before
+            told.drawn(len(units))
         return fits
+
+
+def _silent(units: float) -> None:
+    """Ignore how much is drawn."""
 
 
 def _limits(first: Floats, many: Ints, child: ChildPlace, rng: np.random.Generator) -> Floats:

@@ -31,6 +31,7 @@ _UNITS = {
     for end in ("", "B")
 }
 _MANY_VALUES = 1_000
+_IN_DATABASE = "keep the tables in a database, where they are counted"
 _SECONDS_A_FIT = 1.0
 _SECONDS_A_STEP = 0.008
 _SIDE = 96
@@ -130,15 +131,18 @@ def refuse_too_large(
     if there is None or needed <= there:
         return
     if memory is not None:
-        held = "give more, or plan with statistics, which reads tables in parts"
-        raise SettingError(
-            f"a run with {chosen.name} would need about {needed / 1e9:.3g} GB, and may have {memory / 1e9:.3g} GB",
-            field="memory",
-            remedy=held if placement is RecordPlacement.HELD else "give more",
-        )
+        message = f"a run with {chosen.name} would need about {needed / 1e9:.3g} GB, and may have {memory / 1e9:.3g} GB"
+        remedy = "give more"
+        if placement is RecordPlacement.HELD and work.counted_bytes:
+            remedy += f", or {_IN_DATABASE}"
+        elif placement is RecordPlacement.HELD and schema.only_columns:
+            remedy += ", or plan with statistics, which reads tables in parts"
+        raise SettingError(message, field="memory", remedy=remedy)
     sizes = {name: len(column.domain) for name, column in getattr(schema, "columns", {}).items()}
     widest = max(sizes, key=lambda name: sizes[name], default=None)
     message = f"a run would need about {needed / 1e9:.3g} GB, and this machine has {there / 1e9:.3g} GB"
+    if placement is RecordPlacement.HELD and work.counted_bytes:
+        raise SettingError(message, field="memory", remedy=f"{_IN_DATABASE}, or fit on a larger machine")
     if widest is None or sizes[widest] < _MANY_VALUES:
         remedy = "choose a smaller lot_size or smaller networks, or plan on a larger machine"
         raise SettingError(message, field="memory", remedy=remedy)

@@ -79,12 +79,12 @@ def plan_contents(
     own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
     follows = chosen.given_noise(own) is not None
     budget = BudgetRequest.from_request(chosen, schema, epsilon, delta, follows=follows)
-    refuse_too_large(chosen, schema, own)
+    refuse_too_large(chosen, schema, own, database=True)  # it may be one: a fit knows, and refuses before its charge
     if budget.epsilon is None or budget.delta is None:
         return with_prices(assemble(chosen, schema, own, budget, None, None))
     if not follows:
         own = chosen.decide_noise(schema, own, budget.learned, epsilon=budget.epsilon, delta=budget.delta)
-        refuse_too_large(chosen, schema, own)
+        refuse_too_large(chosen, schema, own, database=True)
     return with_prices(_with_fallback(accountant, chosen, schema, own, budget))
 
 

@@ -99,8 +99,9 @@ def write_sample(
         remedy = "write a table to a folder, whose name has no ending"
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
-    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
-    return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+    drawn = _DrawnCount(size, f"draw {path.name}", progress)
+    chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
+    return writer.write(drawn.counted(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
 def write_syntheses(
@@ -131,8 +132,8 @@ def write_syntheses(
     size, writer = require_count(n), WRITERS[syn.schema.kind]
     for path in paths:
         writer.check(path, size, spreadsheet_safe)
-    drawn = syn.draw_syntheses(size, len(paths), seed)
-    told = _told(drawn, size * len(paths), f"draw {len(paths)} syntheses", progress)
+    drawn = _DrawnCount(size * len(paths), f"draw {len(paths)} syntheses", progress)
+    told = drawn.counted(syn.draw_syntheses(size, len(paths), seed))
     for path, rows in zip(paths, told, strict=True):
         writer.write([rows], path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
     return size
@@ -167,18 +168,38 @@ def write_released(
         name = f"data.{form}"
         write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
         return {name: size}
-    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress)
-    return writer.split(chunks, folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
+    drawn = _DrawnCount(size, f"draw {form}", progress)
+    chunks = syn.sample_chunks(size, seed=seed, told=drawn.more)
+    return writer.split(drawn.counted(chunks), folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
 
 
-def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
-    """Yield the chunks, telling how many of the ``n`` records are there."""
-    listener, done = progress or SilentProgress(), 0
-    listener.stage(name, n)
-    for chunk in chunks:
-        yield chunk
-        done += len(chunk)
-        listener.at(done)
+class _DrawnCount:
+    """Tells how many records are drawn.
+
+    Args:
+        n: All of them.
+        name: The stage's name.
+        progress: Receives progress events.
+    """
+
+    def __init__(self, n: int, name: str, progress: Progress | None) -> None:
+        self._n, self._name, self._listener = n, name, progress or SilentProgress()
+        self._done = 0.0
+
+    def more(self, records: float) -> None:
+        """So many more are drawn, which no chunk holds yet."""
+        self._done += records
+        self._listener.at(min(self._n, int(self._done)))
+
+    def counted(self, chunks: Iterable[Any]) -> Iterator[Any]:
+        """Yield the chunks, and tell how many records they hold."""
+        self._listener.stage(self._name, self._n)
+        done = 0
+        for chunk in chunks:
+            yield chunk
+            done += len(chunk)
+            self._done = done
+            self._listener.at(done)
 
 
 # -- tables, images, series ------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
 from doublure.methods.method import Estimation, unshared_conditions
+from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
@@ -216,12 +217,16 @@ class Synthesizer:
         seed: SupportsIndex | None = None,
         chunk_rows: int | None = None,
         first: int = 0,
+        told: Callable[[float], None] | None = None,
     ) -> Iterator[Any]:
         """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
 
         The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if not
         given). Chunks can be drawn separately: without rejection, those from the ``first`` on are the same as if all
         before them had been drawn.
+
+        Units of related tables can be long, and a chunk of them then takes long: ``told`` receives how many more units
+        are drawn, as their rows are.
 
         Raises:
             SettingError: As :meth:`sample`; all but the rarity is checked before the first chunk is asked for.
@@ -237,7 +242,14 @@ class Synthesizer:
         wanted = asking.read(given or {}, self.schema, self._encoder)
         if first and wanted.by_rejection:
             raise SettingError("must be 0 where records are found by rejection", field="first", remedy="leave it out")
-        return self._chunks(require_count(n), wanted, seeding.choose_seed(seed), chunk_rows, first)
+        drawn = self if told is None or wanted.by_rejection else self._telling(told)
+        return drawn._chunks(require_count(n), wanted, seeding.choose_seed(seed), chunk_rows, first)
+
+    def _telling(self, told: Callable[[float], None]) -> Synthesizer:
+        """Return the same, which says how many more records are drawn; of visits, a chunk is some rows and short."""
+        if self._encoder.most_rows > 1 or not isinstance(self.generator, ArrayGenerator):
+            return self
+        return replace(self, generator=self.generator.telling(told))
 
     def by_rejection(self, given: Mapping[str, object]) -> bool:
         """Whether these conditions need rejection, which draws other records, too.

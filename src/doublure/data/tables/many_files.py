@@ -17,6 +17,8 @@ from doublure.schema.scalars import Misfit
 from doublure.support.objects import ObjectPath, Place
 
 PATTERN = frozenset("*?[")
+_DOCUMENTS = frozenset({"readme", "license", "licence", "notice", "changelog", "citation"})
+"""Names, without their endings, that files about data have by convention."""
 _REMEDY = "give files of one form with one header"
 
 
@@ -72,8 +74,8 @@ class FilesSource(TableSource):
 def files_of(given: Place) -> list[Place] | None:
     """Return the files of a folder or a pattern, by name; None where it is neither.
 
-    Of a folder its files and those of folders in it, hidden ones and those that begin with ``_`` left out, as engines
-    write them beside their parts.
+    Of a folder its files and those of folders in it. Left out are hidden ones and those that begin with ``_``, as
+    engines write them beside their parts, and a README or licence of another form than the parts.
 
     Raises:
         DataError: There is none, or they are of two forms.
@@ -89,6 +91,7 @@ def files_of(given: Place) -> list[Place] | None:
         found = [path for path in Path(*plain).glob(pattern) if path.is_file()]
     else:
         return None
+    found = _without_documents(found)
     if not found:
         raise DataError("holds no file", field=given, remedy="give a folder or a pattern of Parquet or CSV files")
     if len(by_form := _by_form(found)) > 1:
@@ -111,8 +114,8 @@ def open_files(given: Place, found: Sequence[Place], open_file: Callable[[Place]
 
 def holds_tables(folder: Place) -> bool:
     """Whether a folder looks like a table in parts, from the names of its files alone."""
-    forms = {_form(path) for path in _inside(folder)}
-    return len(forms) == 1 and all(find_container(path) for path in _inside(folder))
+    found = _without_documents(_inside(folder))
+    return len({_form(path) for path in found}) == 1 and all(find_container(path) for path in found)
 
 
 def _inside(folder: Place) -> list[Place]:
@@ -123,6 +126,13 @@ def _inside(folder: Place) -> list[Place]:
     else:
         found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     return [path for name, path in found.items() if not any(part[0] in "._" for part in name.split("/") if part)]
+
+
+def _without_documents(paths: list[Place]) -> list[Place]:
+    """Return files without those that are about data by their names, if none of the others has their form."""
+    about = [path for path in paths if path.name.partition(".")[0].lower() in _DOCUMENTS]
+    forms = {_form(path) for path in paths if path not in about}
+    return [path for path in paths if path not in about or not forms or _form(path) in forms]
 
 
 def _by_form(paths: Sequence[Place]) -> list[list[Place]]:

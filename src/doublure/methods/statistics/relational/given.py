@@ -272,8 +272,8 @@ class StageTables(NoisyTables):
         super()._score_pairs()
         if self._given is None:
             return
-        self.scored = []  # no evidence of dependence: a score has the errors of what is given, too
         if self._of_one_table:
+            self.scored = []  # no evidence of dependence: pairs of a row are told, and repeats came out too often
             self._take_off_errors_of_what_is_given()
         axes = [node.axis(node.coarse) for node in self.nodes]
         known = self._known

@@ -127,11 +127,12 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
         each = [_OF_TABLE.work(stage.schema, settings) for stage in list_stages(schema, anywhere=settings.anywhere)]
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
         records = 2 * _BYTES * rows * schema.public_units
+        held = max(own.memory_bytes for own in each) + records
         return Work(
             flops=sum(own.flops for own in each),
             steps=len(self._wanted(schema, settings)),
-            memory_bytes=max(own.memory_bytes for own in each) + records,
-            database_bytes=records,
+            memory_bytes=held,
+            database_bytes=held - max(own.memory_bytes - own.records_bytes for own in each),
         )
 
     @override
