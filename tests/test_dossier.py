@@ -72,6 +72,15 @@ def test_without_its_ledger_it_says_so_and_another_ledger_is_refused(charged, tm
         dossier("run", ledger=other)
 
 
+def test_a_ledger_of_the_same_name_is_not_that_of_the_run(charged, small, tmp_path):
+    """Its first run is another one, of the same data set's name and the same place in the ledger."""
+    book = db.Ledger.create(tmp_path / "namesake.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+    db.fit(small.frame(), charged.plan, ledger=book, out=tmp_path / "other", seed=2, progress=False)
+    assert book.show()["runs"][0]["sequence"] == db.Ledger.open("people.ledger").show()["runs"][0]["sequence"]
+    with pytest.raises(LedgerError, match="does not know this run"):
+        dossier("run", ledger=book)
+
+
 def test_a_damaged_audit_is_named(charged):
     Path("run/internal/audit.json").write_text("{", encoding="utf-8")
     with pytest.raises(RunFolderError, match="cannot be read"):

@@ -245,15 +245,74 @@ def test_a_change_that_is_not_said_in_sql_is_refused_by_name(rules, said, tmp_pa
     assert caught.value.field == said
 
 
+SUMMED = {
+    "whole": ("BIGINT", ["[-50, 90]", "[-3, 40]", "[10, 30]"], "integer", ""),
+    "steps": ("BIGINT", ["[5, 95]", "[0, 50]", "[0, 60]"], "integer", ", step: 5"),
+    "ends between tenths": (
+        "DOUBLE PRECISION",
+        ["[0.25, 17.05]", "[-0.35, 8.75]", "[0.15, 5.55]"],
+        "real",
+        ", precision: 1",
+    ),
+}
+FAR = [None, -0.0, 10.0**15, -(10.0**15), 0.25, 8.75, 0.05]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", SUMMED)
+def test_sums_of_far_cells_become_what_they_become_in_memory(engine, case, tmp_path, request):
+    kind, (total, one, other), type_, more = SUMMED[case]
+    draw = random.Random(7)
+    whole = type_ == "integer"
+    cells = [[draw.choice([*FAR, draw.uniform(-5, 40), draw.randint(-60, 100)]) for _ in range(3)] for _ in range(300)]
+    rows = [[None if cell is None else int(cell) if whole else float(cell) for cell in row] for row in cells]
+
+    def run_by(run):
+        run(f"CREATE TABLE kept (number INTEGER, t {kind}, a {kind}, b {kind})")
+        said = (", ".join("NULL" if cell is None else f"CAST('{cell}' AS {kind})" for cell in row) for row in rows)
+        run("INSERT INTO kept VALUES " + ", ".join(f"({number}, {row})" for number, row in enumerate(said)))
+
+    made_in("duckdb", run_by, tmp_path, request)
+    url = made_in(engine, run_by, tmp_path, request)
+    head = SCHEMA[: SCHEMA.index("  job:")]
+    named = zip("tab", (total, one, other), strict=True)
+    columns = "".join(f"  {name}: {{type: {type_}, bounds: {ends}{more}, missing: true}}\n" for name, ends in named)
+    text = f"{head}{columns}misfit: coerce\nconstraints: [{{sum: {{total: t, of: [a, b]}}}}]\n"
+    assert compare_changed(url, tmp_path, db.Schema.parse(text)) > 50
+
+
+@pytest.mark.parametrize("fact", ["", ", step: 0.1", ", precision: 1"])
+def test_reals_count_with_all_their_digits_as_in_memory(fact, tmp_path, request):
+    """What is written has twelve digits without a precision; a rule reads a cell as it is."""
+    cells = [0.1 + 0.2, 0.3, 0.3000000000000001, 0.7, 0.1 * 7, 0.7000000000000001]
+    rows = [f"({number}, CAST('{cell!r}' AS DOUBLE), {number})" for number, cell in enumerate(cells)]
+
+    def run_by(run):
+        run("CREATE TABLE kept (number INTEGER, t DOUBLE, u INTEGER)")
+        run(f"INSERT INTO kept VALUES {', '.join(rows)}")
+
+    url = made_in("duckdb", run_by, tmp_path, request)
+    head = f"{SCHEMA[: SCHEMA.index('  job:')]}  u: {{type: integer, bounds: [0, 9], missing: true}}\n"
+    column = f"  t: {{type: real, bounds: [0, 9]{fact}, missing: false}}\n"
+    rule = "{implies: {when: {t: [0, 0.3]}, then: {u: [8, 9]}}}"
+    assert compare_changed(url, tmp_path, db.Schema.parse(f"{head}{column}misfit: coerce\nconstraints: [{rule}]\n"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         (", precision: 1", "", "without a precision"),
+        ("type: real, bounds: [0, 9], precision: 1", "type: integer, bounds: [0, 4000000000000000]", "or beyond 2"),
         ("real, bounds: [0, 9]", "real, bounds: [30, 40]", "no parts add up"),
     ],
 )
 def test_a_sum_that_is_not_said_in_sql_is_refused(old, new, said, tmp_path, request):
     text = SCHEMA[: SCHEMA.index("constraints:")].replace(old, new)
+    text = (
+        text.replace("type: real, bounds: [0, 20], precision: 1", "type: integer, bounds: [0, 20]")
+        if "integer" in new
+        else text
+    )
     records = DatabaseRecords(made_in("duckdb", make(rows_of(5)), tmp_path, request), NamedRelation(table="kept"))
     with pytest.raises(SchemaError, match=rf"constraints\.sum: changes records, and .*{said}.*; write misfit: refuse"):
         records.check(db.Schema.parse(f"{text}misfit: coerce\nconstraints: [{ADDED}]\n"))

@@ -135,7 +135,8 @@ def _spent(entry: object, ledger: Ledger | str | Path | None) -> tuple[dict[str,
     else:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     account = book.show()
-    own = [each["run_id"] for each in account["runs"] if each["sequence"] == entry.get("sequence")]
+    charged = [record.body for record in book.entries if "run_id" in record.body]
+    own = [str(body["run_id"]) for body in charged if body.get("id") == entry.get("reservation")]
     if account["dataset"] != entry.get("dataset") or not own:
         raise LedgerError("does not know this run", field=book.path, remedy=f"give {entry['path']}")
     return {**account, "own": own[0]}, None

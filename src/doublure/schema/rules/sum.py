@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -19,6 +19,9 @@ from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericR
 
 if TYPE_CHECKING:
     from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
+
+_EXACT = 2.0**52
+"""A rest is of two sums, which float64 both holds exactly up to twice as much."""
 
 
 class Addition(Frozen):
@@ -108,19 +111,20 @@ class ColumnSum(NumericRule):
         name, *parts = self.names
         decimals, ends = self.columns[name].decimals, {each: self.columns[each].limits for each in self.names}
         remedy = "write misfit: refuse, make a view that keeps it, or fit an export"
-        if decimals is None or len(parts) > sql.MOST_CASES:
-            said = "numbers without a precision" if decimals is None else f"more than {sql.MOST_CASES} columns"
+        alike = decimals is not None or self._is_whole(ends.values())
+        if not alike or len(parts) > sql.MOST_CASES:
+            said = f"more than {sql.MOST_CASES} columns" if alike else "numbers without a precision or beyond 2^52"
             raise sql.NotInSql(f"changes records, and adds up {said}; {remedy}")
         least, most = (sum(ends[each][side] for each in parts) for side in (0, 1))
         if least > ends[name][1] or most < ends[name][0]:
             raise sql.NotInSql(f"changes records, and no parts add up to a value of {printable(name)}; {remedy}")
-        scale = sql.real(10.0**decimals)
+        scale = None if decimals is None else sql.real(10.0**decimals)
 
         def paren(value: Expr) -> Expr:
             return exp.Paren(this=value.copy())
 
         def rounded(value: Expr) -> Expr:
-            return words.nearest(paren(value) * scale) / scale
+            return value.copy() if scale is None else words.nearest(paren(value) * scale) / scale
 
         def clipped(value: Expr, low: Expr | float, high: Expr | float) -> Expr:
             low, high = (sql.real(end) if isinstance(end, float) else end for end in (low, high))
@@ -136,7 +140,8 @@ class ColumnSum(NumericRule):
             moved[part] = rounded(clipped(own + paren(rest - clipped(rest, lowest, highest)), *ends[part]))
             lowest = paren(lowest + paren(sql.real(ends[part][0]) - own))
             highest = paren(highest + paren(sql.real(ends[part][1]) - own))
-        total = clipped(rounded(reduce(add, (moved[each] for each in parts))), *ends[name])
+        # Rounded once more, as cells are: 3 times 0.1 is an end of bounds, and no number of one decimal.
+        total = rounded(clipped(rounded(reduce(add, (moved[each] for each in parts))), *ends[name]))
         return {each: sql.RuleCell(number) for each, number in {**moved, name: total}.items()}
 
     @override
@@ -153,6 +158,11 @@ class ColumnSum(NumericRule):
             rest = self._rounded(rest - (moved - numbers[part]))
             numbers[part] = np.where(off, moved, numbers[part])
         numbers[name] = np.where(off, np.clip(self._added(numbers), *ends[name]), total)
+
+    def _is_whole(self, ends: Iterable[tuple[float, float]]) -> bool:
+        """Return whether numbers are whole, and so small that float64 adds them up exactly in whatever order."""
+        reach = sum(max(map(abs, each)) for each in ends)
+        return self.columns[self.names[0]].unit.is_integer() and not self.relative and reach <= _EXACT
 
     def _added(self, numbers: Mapping[str, Floats]) -> Floats:
         return self._rounded(reduce(add, (numbers[name] for name in self.names[1:])))
