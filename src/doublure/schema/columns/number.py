@@ -103,8 +103,7 @@ class BoundedColumn(Column):
         inside: Floats = np.clip(numbers, lower, upper)
         if self.unit:
             inside = lower + np.rint((inside - lower) / self.unit) * self.unit
-        # What is written without declared decimals has fewer digits; what is read counts as it is, in a database, too.
-        return (inside if self.decimals is None else self.rounded(inside)) + 0.0
+        return self.rounded(inside) + 0.0
 
     @override
     def snapped_in_sql(self, number: Expr, words: SqlWords) -> Expr:
