@@ -71,7 +71,8 @@ class StudioJobs:
         now = datetime.datetime.now(datetime.UTC)
         path = self.room / f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
         try:
-            path.mkdir(mode=0o700, parents=True)
+            for folder in (self.room.parent, self.room, path):
+                folder.mkdir(mode=0o700, exist_ok=folder != path)
             told = {"arguments": list(arguments), "about": about, "began": now.isoformat(timespec="seconds")}
             files.write_json(path / "job.json", told, mode=0o600)
             job = StudioJob(path)
@@ -261,10 +262,11 @@ class StudioJob:
 
 def _environment(job: StudioJob) -> dict[str, str]:
     """Return the environment of a job: this doublure, whatever the folder, and the file of its progress."""
-    places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty or relative one would be in the data's folder
+    places = [str(Path(__file__).parents[2]), *(str(Path(place).resolve()) for place in given if place)]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        "PYTHONPATH": os.pathsep.join(places),
         "DOUBLURE_PROGRESS_FILE": str(job.progress_file),
     }
 
