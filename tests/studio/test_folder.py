@@ -7,6 +7,8 @@ from studios import StudioClient
 
 from doublure.errors import InputError
 from doublure.studio.folder import ProjectFolder
+from doublure.studio.visit import Studio
+from doublure.support import yaml12
 
 HOSTILE = (
     "",
@@ -91,3 +93,48 @@ def test_what_is_dropped_in_stays_in_the_folder(folder, name):
     new = [path for path in sorted(folder.parent.rglob("*")) if path not in before]
     assert all(path.is_relative_to(folder) for path in new)
     assert (folder / "a.csv").read_text() == "x,y\n1,2\n3,4\n"  # not replaced by another content
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"source": {"place": "../outside.csv"}},
+        {"source": {"place": "/etc/passwd"}},
+        {"source": {"place": "duckdb:///../outside.db", "table": "t"}},
+        {"source": {"place": "postgresql://user:word@127.0.0.1/clinic", "table": "t"}},
+        {"ledger": "../other.ledger"},
+        {"codebook": "../codes.csv"},
+        {"schema_file": "../s.schema.yaml", "own_schema": True},
+        {"answers": {"fit": {"run": "../run"}}},
+        {"answers": {"look": {"real": "../outside.csv"}}},
+        {"answers": {"look": {"holdout": "link.csv"}}},
+        {"answers": {"release": {"bundle": "/tmp/bundle"}}},
+    ],
+)
+def test_a_project_of_somebody_else_names_nothing_outside(tmp_path, hostile):
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (tmp_path / "outside.csv").write_text("name\nprivate\n")
+    (tmp_path / "outside.db").write_bytes(b"")
+    (folder / "link.csv").symlink_to(tmp_path / "outside.csv")
+    (folder / "project.yaml").write_text(yaml12.dump({"studio": 1, **hostile}))
+    with pytest.raises(InputError, match=r"outside the folder|holds a password"):
+        _ = Studio(ProjectFolder(folder)).project
+
+
+def test_a_link_that_leads_elsewhere_since_is_refused_before_the_next_command(tmp_path):
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (folder / "a.csv").write_text("x\n1\n")
+    (tmp_path / "outside.csv").write_text("x\n2\n")
+    studio = Studio(ProjectFolder(folder))
+    project = studio.change(0, lambda before: before.changed(source={"place": "a.csv"}), "")
+    (folder / "a.csv").unlink()
+    (folder / "a.csv").symlink_to(tmp_path / "outside.csv")
+    with pytest.raises(InputError, match="outside the folder"):
+        studio.change(project.version, lambda before: before.answer("fit", run="run"), "")
+
+
+def test_a_name_that_the_disk_does_not_take_is_refused_in_a_line(tmp_path):
+    with pytest.raises(InputError, match="no usable name"):
+        ProjectFolder(tmp_path).existing("a" * 300)

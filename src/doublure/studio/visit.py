@@ -124,7 +124,7 @@ class Studio:
             return Project()
         key = (seen.st_mtime_ns, seen.st_size)
         if self._read is None or self._read[0] != key:
-            self._read = (key, Project.load(path))
+            self._read = (key, self._confined(Project.load(path)))
         return self._read[1]
 
     def schema(self, project: Project | None = None) -> Schema:
@@ -193,8 +193,13 @@ class Studio:
             raise Stale("the project was changed in another tab, so this entry was not saved", remedy=remedy)
         return found
 
+    def _confined(self, project: Project) -> Project:
+        """Refuse a project that leads outside: one that somebody else wrote, or whose links were changed since."""
+        project.refuse_outside(self.folder)
+        return project
+
     def _write(self, new: Project, before: Project) -> None:
-        new = new.changed(version=before.version + 1)
+        new = self._confined(new).changed(version=before.version + 1)
         files: dict[str, str] = {}
         schema_file = new.schema_file
         if new.columns and schema_file is not None and not new.own_schema:

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from doublure.data.databases.address import read_address, url_scheme
+from doublure.data.databases.address import url_scheme
 from doublure.data.databases.header import empty_table
 from doublure.drafting.draft import Draft, drafted
 from doublure.drafting.metadata.registry import FORMS
@@ -14,7 +14,7 @@ from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
-from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn
+from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn, confined
 from doublure.studio.step import Page, Step
 from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
@@ -159,19 +159,7 @@ def looked_at(studio: Studio, source: DataSource) -> Any:
     """Return what the public functions take: the path of a file, or the header of a table in a database."""
     if url_scheme(source.place) is None:
         return studio.folder.existing(source.place)
-    return empty_table(confined(studio, source.place), source.table)
-
-
-def confined(studio: Studio, url: str) -> str:
-    """Return the URL of a database, whose file is inside the folder.
-
-    Raises:
-        SettingError: It is of something else, or outside.
-    """
-    address: Any = read_address(url)
-    if address.engine != "duckdb":
-        return url
-    return f"duckdb:///{studio.folder.existing(address.database)}"
+    return empty_table(confined(source.place, studio.folder), source.table)
 
 
 def _source(visit: Visit, found: FormErrors) -> DataSource | None:
@@ -184,7 +172,7 @@ def _source(visit: Visit, found: FormErrors) -> DataSource | None:
     with found.at("url"):
         if url_scheme(url) is None:
             raise SettingError("is no URL of a database", remedy="write duckdb:///file.db or postgresql://user@host/db")
-        confined(visit.studio, url)
+        confined(url, visit.studio.folder)
     with found.at("table"):
         if not table:
             raise SettingError("is not given", remedy="name the table or view of records")

@@ -197,7 +197,7 @@ def card(visit: Visit) -> Any:
     job = jobs_in(visit.studio).latest("verify", received=visit.query.get("bundle", ""))
     if job is None or not _is_of(job, path):
         raise InputError("has not passed its check", field="bundle", remedy="check it first")
-    return framed(path / "card.html")
+    return framed(visit.studio.folder.path(f"{visit.studio.folder.name(path)}/card.html"))
 
 
 def same(project: Project) -> Same:

@@ -107,7 +107,7 @@ def card(visit: Visit) -> Any:
 
 def written_card(visit: Visit) -> Any:
     """Answer the frame: the card that was written."""
-    return framed(visit.studio.folder.existing(script.released(visit.project)) / "card.html")
+    return framed(visit.studio.folder.path(f"{script.released(visit.project)}/card.html"))
 
 
 def archive(visit: Visit) -> Any:
