@@ -130,6 +130,7 @@ def test_no_place_of_python_is_relative_to_the_folder(jobs, monkeypatch):
 def test_what_commands_said_is_its_owners_alone(jobs):
     job = ended(jobs.start(["keys", "new", "-o", "key"]))
     assert {each.stat().st_mode & 0o777 for each in (job.path, jobs.room, jobs.room.parent)} == {0o700}
+    assert {each.stat().st_mode & 0o777 for each in job.path.iterdir()} == {0o600}
 
 
 def test_a_run_with_a_name_like_a_flag_is_no_flag():

@@ -28,7 +28,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from doublure.errors import InputError
 from doublure.studio.script import command
@@ -76,7 +76,7 @@ class StudioJobs:
             told = {"arguments": list(arguments), "about": about, "began": now.isoformat(timespec="seconds")}
             files.write_json(path / "job.json", told, mode=0o600)
             job = StudioJob(path)
-            with job.lock.open("wb") as lock, job.outcome_file.open("wb") as out, job.messages_file.open("wb") as said:
+            with _private(job.lock) as lock, _private(job.outcome_file) as out, _private(job.messages_file) as said:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 process = subprocess.Popen(
                     # -P: no module of the project's folder is imported
@@ -89,7 +89,8 @@ class StudioJobs:
                     pass_fds=[lock.fileno()],
                     start_new_session=True,
                 )
-            (path / "process").write_text(str(process.pid))
+            with _private(path / "process") as file:
+                file.write(str(process.pid).encode())
         except OSError as error:
             raise files.Unwritable(self.room, error) from None
         threading.Thread(target=process.wait, name=f"reaper of {path.name}", daemon=True).start()
@@ -258,6 +259,11 @@ class StudioJob:
         except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) and "ok" in found else None
+
+
+def _private(path: Path) -> BinaryIO:
+    """Return a new file that its owner alone can read: what an evaluation prints is computed on real rows."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _environment(job: StudioJob) -> dict[str, str]:
