@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+import tracemalloc
+
 import pytest
 from studios import StudioClient
 
 from doublure.errors import InputError
 from doublure.studio.folder import ProjectFolder
-from doublure.studio.visit import Studio
+from doublure.studio.steps import data
+from doublure.studio.visit import Studio, Visit
 from doublure.support import yaml12
 
 HOSTILE = (
@@ -138,3 +142,36 @@ def test_a_link_that_leads_elsewhere_since_is_refused_before_the_next_command(tm
 def test_a_name_that_the_disk_does_not_take_is_refused_in_a_line(tmp_path):
     with pytest.raises(InputError, match="no usable name"):
         ProjectFolder(tmp_path).existing("a" * 300)
+
+
+def test_what_is_dropped_in_is_copied_in_parts(tmp_path):
+    studio, size = Studio(ProjectFolder(tmp_path)), 40_000_000
+    with tempfile.TemporaryFile() as file:
+        file.write(b"1,2\n" * (size // 4))
+        for _ in range(2):  # a new file, and one that is there already
+            file.seek(0)
+            tracemalloc.start()
+            try:
+                data._file(Visit(studio=studio, uploads={"data_file": ("large.csv", file)}), "place", "data_file")
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert peak < size / 10
+    assert (tmp_path / "large.csv").stat().st_size == size
+    assert (tmp_path / "large.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_upload_is_a_file_that_is_open(folder, monkeypatch):
+    seen = []
+    taken = data._file
+
+    def looked(visit, chosen, dropped):
+        if dropped in visit.uploads:
+            seen.append(visit.uploads[dropped][1].read(3))
+            visit.uploads[dropped][1].seek(0)
+        return taken(visit, chosen, dropped)
+
+    monkeypatch.setattr(data, "_file", looked)
+    answer = StudioClient(folder).post("/data/choose", files={"data_file": ("b.csv", b"x,z\n1,2\n")}, form="codebook")
+    assert answer.status_code == 200
+    assert seen == [b"x,z"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from doublure.errors import DoublureError, InputError
 from doublure.schema import Schema
@@ -226,7 +226,7 @@ class Visit:
         query: What stands behind the ``?`` of the address.
         form: What was entered; empty where a page is only shown.
         lists: Fields that may be given several times.
-        uploads: Files that were dropped in: field -> (name, content).
+        uploads: Files that were dropped in: field -> (name, file), open while the form is taken.
         errors: Errors beside fields, where what was entered was refused.
     """
 
@@ -234,7 +234,7 @@ class Visit:
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    uploads: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
+    uploads: Mapping[str, tuple[str, BinaryIO]] = field(default_factory=dict)
     errors: tuple[FieldError, ...] = ()
 
     @property
@@ -246,7 +246,7 @@ class Visit:
     def version(self) -> int:
         """The version that the form was made of; -1 where it does not say."""
         given = self.form.get("version", "")
-        return int(given) if given.isascii() and given.isdigit() else -1
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else -1
 
     def text(self, name: str, otherwise: str = "") -> str:
         """Return what was entered into a field, without spaces around."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from doublure.data.databases.address import url_scheme
 from doublure.data.databases.header import empty_table
@@ -187,13 +188,21 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
         path = folder.path(name)
         if "/" in name or name.startswith(".") or name in _OWN or name.endswith((_SCHEMA_ENDING, _LEDGER_ENDING)):
             raise InputError("cannot have this name here", field=name, remedy="rename it")
-        if path.exists() and (path.is_dir() or path.read_bytes() != content):
+        if path.exists() and (path.is_dir() or not _holds(path, content)):
             raise InputError("is in the folder already, with another content", field=name, remedy="rename one of them")
         if not path.exists():
-            write_atomic(path, lambda file: file.write(content), mode=_PRIVATE)
+            write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
         return name
     name = visit.text(chosen)
     return folder.name(folder.existing(name)) if name else None
+
+
+def _holds(path: Path, content: BinaryIO) -> bool:
+    """Whether a file holds what was dropped in; neither is read whole."""
+    with path.open("rb") as file:
+        here, there = (hashlib.file_digest(each, "sha256").digest() for each in (file, content))
+    content.seek(0)
+    return here == there
 
 
 def _rows(text: str) -> int:

@@ -102,7 +102,9 @@ def card(visit: Visit) -> Any:
     rows = query.get("rows", "").replace(",", "")
     words = {key: query[key].strip() for key in script.DETAILS if query.get(key, "").strip()}
     syn = load(visit.studio.root / run.name)
-    return framed(preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() else syn.default_n, **words))
+    return framed(
+        preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() and len(rows) < 20 else syn.default_n, **words)
+    )
 
 
 def written_card(visit: Visit) -> Any:
