@@ -175,3 +175,16 @@ def test_an_upload_is_a_file_that_is_open(folder, monkeypatch):
     answer = StudioClient(folder).post("/data/choose", files={"data_file": ("b.csv", b"x,z\n1,2\n")}, form="codebook")
     assert answer.status_code == 200
     assert seen == [b"x,z"]
+
+
+def test_a_view_of_a_database_reads_nothing_outside(folder):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(folder / "sent.db")) as connection:
+        for name, place in (("outside", folder.parent / "outside.csv"), ("inside", folder / "a.csv")):
+            place.write_text("x,y\n1,2\n")
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{place}')")
+    client = StudioClient(folder)
+    fields = {"place": "", "form": "codebook", "url": "duckdb:///sent.db"}
+    assert client.post("/data/choose", table="outside", **fields).status_code == 422
+    assert client.post("/data/choose", table="inside", **fields).status_code == 200
+    assert [column.name for column in client.project.columns] == ["x", "y"]
