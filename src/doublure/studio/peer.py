@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a connection on this machine.
+"""The owner of the process at the other end of a connection on this machine.
 
 Browsers send a cookie to every port of a host, so that a page of another user at 127.0.0.1 gets the studio's; and a
 browser's command line, with the address in it, is shown to all users. Linux tells whose a connection is: neither the

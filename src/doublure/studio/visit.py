@@ -194,7 +194,7 @@ class Studio:
         return found
 
     def _confined(self, project: Project) -> Project:
-        """Refuse a project that leads outside: one that somebody else wrote, or whose links were changed since."""
+        """Refuse a project that leads outside: one written elsewhere, or whose links were changed since."""
         project.refuse_outside(self.folder)
         return project
 

@@ -38,7 +38,7 @@ class DuckAddress:
     def settings(self) -> tuple[str, ...]:
         """Statements after which nothing in the file loads or reads what lies outside its own folder.
 
-        A view of a file that somebody sent may name any file, or an address in the network.
+        A view of a received file may name any file, or an address in the network.
         """
         folder = str(Path(self.database).resolve().parent).replace("'", "''")
         return (
