@@ -95,6 +95,23 @@ def test_a_door_with_a_gap_is_caught(lab, monkeypatch, name, old, new):
         check_the_door()
 
 
+def check_the_other_user(monkeypatch):
+    door = Doorman()
+    monkeypatch.setattr(guards, "is_strange", lambda *_: True)
+    assert not door.gets(*OWN, door.cookie)
+    assert b"set-cookie" not in dict(door.ask(headers=OWN[:1], query=f"token={TOKEN}")[0]["headers"])
+
+
+def test_the_door_is_closed_to_another_user_of_the_machine(monkeypatch):
+    check_the_other_user(monkeypatch)
+
+
+def test_a_door_that_another_user_opens_is_caught(lab, monkeypatch):
+    plant(monkeypatch, Guard, "__call__", ("is_strange(scope.get('client'), scope.get('server'))", "False"))
+    with lab.caught():
+        check_the_other_user(monkeypatch)
+
+
 @pytest.mark.parametrize("mutant", ["a cookie that scripts read", "a page that browsers keep"])
 def test_a_door_that_leaves_a_trace_is_caught(lab, monkeypatch, mutant):
     if mutant == "a page that browsers keep":
@@ -139,6 +156,24 @@ def test_a_folder_with_a_gap_is_caught(lab, monkeypatch, tmp_path, gap):
     plant(monkeypatch, ProjectFolder, "path", (gap, "False"))
     with lab.caught():
         check_the_folder(lab, tmp_path)
+
+
+def check_the_project(lab, tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    for words in ("source: {place: ../a.csv}", "ledger: ../a.ledger", "answers: {look: {real: ../a.csv}}"):
+        (folder / "project.yaml").write_text(f"studio: 1\n{words}\n")
+        lab.refusal(InputError, lambda: Studio(ProjectFolder(folder)).project)
+
+
+def test_a_project_of_somebody_else_leads_nowhere(lab, tmp_path):
+    check_the_project(lab, tmp_path)
+
+
+def test_a_project_that_leads_elsewhere_is_caught(lab, monkeypatch, tmp_path):
+    plant(monkeypatch, Studio, "_confined", ("project.refuse_outside(self.folder)", "None"))
+    with lab.caught():
+        check_the_project(lab, tmp_path)
 
 
 def check_the_owner(lab, tmp_path, monkeypatch):

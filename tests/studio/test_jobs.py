@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from doublure.studio import script
 from doublure.studio.jobs import StudioJob, StudioJobs
+from doublure.studio.project import Project
 from doublure.studio.script import operand
 
 SCHEMA = """
@@ -114,3 +116,27 @@ def test_a_folder_that_is_not_writable_is_one_line(tmp_path):
         StudioJobs(tmp_path / "file" / "jobs", tmp_path).start(["doctor"])
     assert "\n" not in str(caught.value)
     assert caught.value.remedy
+
+
+def test_no_place_of_python_is_relative_to_the_folder(jobs, monkeypatch):
+    (jobs.folder / "src").mkdir()
+    for place in (jobs.folder, jobs.folder / "src"):
+        (place / "typer.py").write_text(f"open({str(jobs.folder / 'ran')!r}, 'w')")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "src", ""]))
+    assert ended(jobs.start(["keys", "new", "-o", "key"])).state == "done"
+    assert not (jobs.folder / "ran").exists()
+
+
+def test_what_commands_said_is_its_owners_alone(jobs):
+    job = ended(jobs.start(["keys", "new", "-o", "key"]))
+    assert {each.stat().st_mode & 0o777 for each in (job.path, jobs.room, jobs.room.parent)} == {0o700}
+    assert {each.stat().st_mode & 0o777 for each in job.path.iterdir()} == {0o600}
+
+
+def test_a_run_with_a_name_like_a_flag_is_no_flag():
+    project = Project(
+        ledger="--l", answers={"fit": {"run": "--run"}, "look": {"real": "-r.csv"}, "release": {"bundle": "--b"}}
+    )
+    for words in (script.evaluate_words(project), script.audit_words(project), script.release_words(project)):
+        assert words[1] == "./--run"
+    assert script.verify_words(project)[1] == "./--b"

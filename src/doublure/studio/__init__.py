@@ -6,6 +6,7 @@
     project.py   what was decided so far: project.yaml, and the schema that follows
     script.py    the same on the command line and in Python
     guard.py     who may ask: token, cookie, host, origin; headers of every answer
+    peer.py      whose process asks
     visit.py     one request to a screen, the studio behind it, and the errors beside fields
     pages.py     templates
     jobs.py      commands as processes that outlive the server

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -89,10 +90,10 @@ def _static(request: Request) -> Response:
 
 def _undo(studio: Studio) -> Callable[[Request], Any]:
     async def undo(request: Request) -> Response:
-        visit = await _visit(studio, request)
-        back = visit.text("step")
-        step = next((each for each in STEPS if each.key == back), STEPS[0])
-        return await run_in_threadpool(_answered, step, visit, lambda each: _undone(each, step))
+        async with _entered(studio, request) as visit:
+            back = visit.text("step")
+            step = next((each for each in STEPS if each.key == back), STEPS[0])
+            return await run_in_threadpool(_answered, step, visit, lambda each: _undone(each, step))
 
     return undo
 
@@ -128,7 +129,8 @@ def _part(studio: Studio, step: Step, word: str) -> Callable[[Request], Response
 
 def _taken(studio: Studio, step: Step, word: str) -> Callable[[Request], Any]:
     async def take(request: Request) -> Response:
-        return await run_in_threadpool(_answered, step, await _visit(studio, request), step.takes[word])
+        async with _entered(studio, request) as visit:
+            return await run_in_threadpool(_answered, step, visit, step.takes[word])
 
     return take
 
@@ -151,22 +153,24 @@ def _answered(step: Step, visit: Visit, take: Callable[[Visit], str]) -> Respons
         return page(step, again, 422)
 
 
-async def _visit(studio: Studio, request: Request) -> Visit:
+@asynccontextmanager
+async def _entered(studio: Studio, request: Request) -> AsyncIterator[Visit]:
+    """Yield what was sent; its files are open, and on the disk but for their beginnings."""
     length = request.headers.get("content-length", "")
-    if not length.isdigit() or int(length) > LARGEST_UPLOAD:
+    if not (length.isascii() and length.isdigit() and len(length) < 20) or int(length) > LARGEST_UPLOAD:
         raise HTTPException(413)
     async with request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES, max_part_size=_LARGEST_FIELD) as sent:
-        return await _read(studio, request, sent)
+        yield _read(studio, request, sent)
 
 
-async def _read(studio: Studio, request: Request, sent: FormData) -> Visit:
+def _read(studio: Studio, request: Request, sent: FormData) -> Visit:
     form: dict[str, str] = {}
     lists: dict[str, tuple[str, ...]] = {}
-    uploads: dict[str, tuple[str, bytes]] = {}
+    uploads: dict[str, tuple[str, BinaryIO]] = {}
     for name, value in sent.multi_items():
         if isinstance(value, UploadFile):
             if value.filename:
-                uploads[name] = (PurePosixPath(value.filename.replace("\\", "/")).name, await value.read())
+                uploads[name] = (PurePosixPath(value.filename.replace("\\", "/")).name, value.file)
         else:
             form[name] = value
             lists[name] = (*lists.get(name, ()), value)

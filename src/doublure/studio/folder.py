@@ -45,7 +45,8 @@ class ProjectFolder:
             raise InputError("is no usable name of a file", field=name or "file", remedy=_INSIDE)
         try:
             found = (self.root / name).resolve()
-        except (OSError, RuntimeError):  # a loop of links
+            found.exists()
+        except (OSError, RuntimeError):  # longer than the disk takes, or a loop of links
             raise InputError("is no usable name of a file", field=name, remedy=_INSIDE) from None
         if Path(name).is_absolute() or ".." in Path(name).parts or not found.is_relative_to(self.root):
             raise InputError("is outside the folder", field=name, remedy=_INSIDE)

@@ -11,7 +11,9 @@ import secrets
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from doublure.studio.peer import is_strange
 
 TOKEN = "token"
 """The key of the token in the address."""
@@ -29,6 +31,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "SAMEORIGIN",
+    "x-dns-prefetch-control": "off",  # a link of a received page asks for no name; its policy does not say so
 }
 """Headers of every answer; a screen may send another policy."""
 _SAFE = ("GET", "HEAD")
@@ -73,6 +76,8 @@ class Guard:
         headers = _headers(scope)
         if refused := self._foreign(scope["method"], headers):
             await _say(sent, 403, refused)
+        elif is_strange(scope.get("client"), scope.get("server")):
+            await _say(sent, 403, "The studio is another user's of this machine.")
         elif (given := self._given_token(scope)) is not None:
             await self._enter(scope, sent, given)
         elif not self._has_cookie(headers):
@@ -104,8 +109,8 @@ class Guard:
             await _say(send, 403, "This token is not the studio's: open the address that the terminal printed.")
             return
         rest = urlencode([(key, value) for key, value in _query(scope) if key != TOKEN])
-        path = "/" + scope["path"].lstrip("/")  # two slashes at its beginning would name another host
-        where = (path if path.isascii() and path.isprintable() else "/") + (f"?{rest}" if rest else "")
+        path = quote("/" + scope["path"].lstrip("/\\"))  # two slashes at its beginning would name another host
+        where = path + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self._session.decode()}; HttpOnly; SameSite=Strict; Path=/"
         await _say(send, 303, "", [(b"location", where.encode()), (b"set-cookie", cookie.encode())])
 

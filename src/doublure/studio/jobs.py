@@ -28,7 +28,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from doublure.errors import InputError
 from doublure.studio.script import command
@@ -71,11 +71,12 @@ class StudioJobs:
         now = datetime.datetime.now(datetime.UTC)
         path = self.room / f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
         try:
-            path.mkdir(mode=0o700, parents=True)
+            for folder in (self.room.parent, self.room, path):
+                folder.mkdir(mode=0o700, exist_ok=folder != path)
             told = {"arguments": list(arguments), "about": about, "began": now.isoformat(timespec="seconds")}
             files.write_json(path / "job.json", told, mode=0o600)
             job = StudioJob(path)
-            with job.lock.open("wb") as lock, job.outcome_file.open("wb") as out, job.messages_file.open("wb") as said:
+            with _private(job.lock) as lock, _private(job.outcome_file) as out, _private(job.messages_file) as said:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 process = subprocess.Popen(
                     # -P: no module of the project's folder is imported
@@ -88,7 +89,8 @@ class StudioJobs:
                     pass_fds=[lock.fileno()],
                     start_new_session=True,
                 )
-            (path / "process").write_text(str(process.pid))
+            with _private(path / "process") as file:
+                file.write(str(process.pid).encode())
         except OSError as error:
             raise files.Unwritable(self.room, error) from None
         threading.Thread(target=process.wait, name=f"reaper of {path.name}", daemon=True).start()
@@ -259,12 +261,18 @@ class StudioJob:
         return found if isinstance(found, dict) and "ok" in found else None
 
 
+def _private(path: Path) -> BinaryIO:
+    """Return a new file that its owner alone can read: what an evaluation prints is computed on real rows."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
 def _environment(job: StudioJob) -> dict[str, str]:
     """Return the environment of a job: this doublure, whatever the folder, and the file of its progress."""
-    places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty or relative one would be in the data's folder
+    places = [str(Path(__file__).parents[2]), *(str(Path(place).resolve()) for place in given if place)]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        "PYTHONPATH": os.pathsep.join(places),
         "DOUBLURE_PROGRESS_FILE": str(job.progress_file),
     }
 

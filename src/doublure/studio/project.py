@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from doublure.data.databases.address import read_address, url_scheme
 from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.fact_states import UNDECLARED, Frozen
@@ -128,6 +129,24 @@ class Project(Frozen):
         """Return the project with answers to a later step added."""
         return self.changed(answers={**self.answers, step: {**self.answers.get(step, {}), **answers}})
 
+    def refuse_outside(self, folder: ProjectFolder) -> None:
+        """Refuse a project that names something outside the folder: commands are made of these names.
+
+        Raises:
+            InputError: Naming it.
+            SettingError: The URL of its database is none, or has a password.
+        """
+        source, said = self.source, self.answers
+        names = [self.schema_file, self.codebook, self.ledger, said.get("fit", {}).get("run"),
+                 said.get("release", {}).get("bundle"), said.get("look", {}).get("real"),
+                 said.get("look", {}).get("holdout")]  # fmt: skip
+        if source is not None and url_scheme(source.place) is not None:
+            confined(source.place, folder)
+        elif source is not None:
+            names.append(source.place)
+        for name in filter(None, names):
+            folder.path(str(name))
+
     def plain_schema(self) -> dict[str, Any]:
         """Return the schema as its file has it: files of values are named, and not read."""
         rules = {"constraints": [dict(rule) for rule in self.rules]} if self.rules else {}
@@ -191,6 +210,17 @@ class Project(Frozen):
             where, message, remedy = finding(error)
             field = f"{path.name} {'.'.join(map(str, where))}".strip()
             raise InputError(message, field=field, remedy=remedy or "fix it, or move it away and begin again") from None
+
+
+def confined(url: str, folder: ProjectFolder) -> str:
+    """Return the URL of a database, whose file is inside the folder.
+
+    Raises:
+        SettingError: It is of something else, or has a password.
+        InputError: Its file is outside, or not there.
+    """
+    address: Any = read_address(url)
+    return url if address.engine != "duckdb" else f"duckdb:///{folder.existing(address.database)}"
 
 
 def refuse_outside(plain: Any, folder: ProjectFolder, *, of_a_column: bool = False) -> None:

@@ -33,7 +33,7 @@ def data(project: Project) -> Same | None:
     if project.codebook is not None:
         own = project.form == "codebook"
         book = ["--codebook", project.codebook] if own else ["--from", project.form, project.codebook]
-    commands = command("schema", "draft", source.place, *table, *book, "-o", out)
+    commands = command("schema", "draft", operand(source.place), *table, *book, "-o", out)
     given = [repr(source.place)] + ([] if project.codebook is None else [repr(project.codebook)])
     if project.codebook is not None and project.form != "codebook":
         given.append(f"form={project.form!r}")
@@ -129,14 +129,14 @@ def evaluate_words(project: Project) -> list[str]:
     said = project.answers.get("look", {})
     holdout = ["--holdout", operand(said["holdout"])] if said.get("holdout") else []
     examples = ["--examples", str(said["examples"])] if said.get("examples") else []
-    return ["evaluate", fitted(project), "--real", operand(real_data(project)), *holdout, *examples]
+    return ["evaluate", operand(fitted(project)), "--real", operand(real_data(project)), *holdout, *examples]
 
 
 def audit_words(project: Project) -> list[str]:
     """Return the command of the audit."""
     said = project.answers.get("look", {})
     holdout = ["--holdout", operand(said["holdout"])] if said.get("holdout") else []
-    return ["audit", fitted(project), "--attack", QUICK, "--real", operand(real_data(project)), *holdout]
+    return ["audit", operand(fitted(project)), "--attack", QUICK, "--real", operand(real_data(project)), *holdout]
 
 
 def release_words(project: Project) -> list[str]:
@@ -145,11 +145,11 @@ def release_words(project: Project) -> list[str]:
     told = [word for key in DETAILS if said.get(key) for word in (f"--{key}", said[key])]
     told += [] if project.ledger is None else ["--ledger", operand(project.ledger)]
     if said.get("generator"):
-        return ["release", fitted(project), "--generator", "-o", released(project), "--zip", *told]
+        return ["release", operand(fitted(project)), "--generator", "-o", released(project), "--zip", *told]
     forms = [word for form in said.get("formats", ()) for word in ("--format", form)]
     flags = [f"--{key.replace('_', '-')}" for key in ("tables", "spreadsheet_safe") if said.get(key)]
     rows = str(said.get("rows", ""))
-    return ["release", fitted(project), "-n", rows, "-o", released(project), "--zip", *forms, *flags, *told]
+    return ["release", operand(fitted(project)), "-n", rows, "-o", released(project), "--zip", *forms, *flags, *told]
 
 
 def released(project: Project) -> str:
@@ -160,7 +160,7 @@ def released(project: Project) -> str:
 def verify_words(project: Project) -> list[str]:
     """Return the command that checks the bundle against the ledger."""
     ledger = [] if project.ledger is None else ["--ledger", operand(project.ledger)]
-    return ["verify", released(project), *ledger]
+    return ["verify", operand(released(project)), *ledger]
 
 
 QUICK = "quick"
@@ -187,7 +187,7 @@ def look(project: Project) -> Same | None:
     if said is None or not real_data(project):
         return None
     holdout = f", holdout={said['holdout']!r}" if said.get("holdout") else ""
-    examples = f", examples={said['examples']}" if said.get("examples") else ""
+    examples = f", examples={said['examples']!r}" if said.get("examples") else ""
     lines, python = [command(*evaluate_words(project))], [
         "import doublure as db", "", f"syn = db.load({fitted(project)!r})",
         f"report = db.evaluate.report(syn, {real_data(project)!r}{holdout}{examples})",
@@ -214,7 +214,7 @@ def release(project: Project) -> Same | None:
     else:
         forms = f", formats={list(said['formats'])!r}" if said.get("formats") else ""
         flags = "".join(f", {key}=True" for key in ("tables", "spreadsheet_safe") if said.get(key))
-        head += f"bundle = db.release(syn, {released(project)!r}, n={said.get('rows')}{forms}{flags}{told})"
+        head += f"bundle = db.release(syn, {released(project)!r}, n={said.get('rows')!r}{forms}{flags}{told})"
     ledger = "" if project.ledger is None else f", ledger={project.ledger!r}"
     python = f"{head}\nprint(db.verify({released(project)!r}{ledger}))"
     return Same("\n".join([command(*release_words(project)), command(*verify_words(project))]), python)

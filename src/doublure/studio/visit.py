@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from doublure.errors import DoublureError, InputError
 from doublure.schema import Schema
@@ -124,7 +124,7 @@ class Studio:
             return Project()
         key = (seen.st_mtime_ns, seen.st_size)
         if self._read is None or self._read[0] != key:
-            self._read = (key, Project.load(path))
+            self._read = (key, self._confined(Project.load(path)))
         return self._read[1]
 
     def schema(self, project: Project | None = None) -> Schema:
@@ -193,8 +193,13 @@ class Studio:
             raise Stale("the project was changed in another tab, so this entry was not saved", remedy=remedy)
         return found
 
+    def _confined(self, project: Project) -> Project:
+        """Refuse a project that leads outside: one written elsewhere, or whose links were changed since."""
+        project.refuse_outside(self.folder)
+        return project
+
     def _write(self, new: Project, before: Project) -> None:
-        new = new.changed(version=before.version + 1)
+        new = self._confined(new).changed(version=before.version + 1)
         files: dict[str, str] = {}
         schema_file = new.schema_file
         if new.columns and schema_file is not None and not new.own_schema:
@@ -221,7 +226,7 @@ class Visit:
         query: What stands behind the ``?`` of the address.
         form: What was entered; empty where a page is only shown.
         lists: Fields that may be given several times.
-        uploads: Files that were dropped in: field -> (name, content).
+        uploads: Files that were dropped in: field -> (name, file), open while the form is taken.
         errors: Errors beside fields, where what was entered was refused.
     """
 
@@ -229,7 +234,7 @@ class Visit:
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    uploads: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
+    uploads: Mapping[str, tuple[str, BinaryIO]] = field(default_factory=dict)
     errors: tuple[FieldError, ...] = ()
 
     @property
@@ -241,7 +246,7 @@ class Visit:
     def version(self) -> int:
         """The version that the form was made of; -1 where it does not say."""
         given = self.form.get("version", "")
-        return int(given) if given.isascii() and given.isdigit() else -1
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else -1
 
     def text(self, name: str, otherwise: str = "") -> str:
         """Return what was entered into a field, without spaces around."""

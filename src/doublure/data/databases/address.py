@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -32,6 +33,20 @@ class DuckAddress:
 
     database: str
     inside: str | None = None
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Statements after which nothing in the file loads or reads what lies outside its own folder.
+
+        A view of a received file may name any file, or an address in the network.
+        """
+        folder = str(Path(self.database).resolve().parent).replace("'", "''")
+        return (
+            "SET autoinstall_known_extensions = false",
+            "SET python_enable_replacements = false",  # else a name may be that of a variable of this process
+            f"SET allowed_directories = ['{folder}']",
+            "SET enable_external_access = false",
+        )
 
 
 DatabaseAddress: TypeAlias = DuckAddress | PostgresAddress

@@ -167,8 +167,8 @@ class DuckDatabase(DatabaseSession):
         if not path.is_file():
             raise DataError("there is no such file", field=path, remedy="give the path of a DuckDB database")
         self._connection = self.guarded(lambda: duckdb.connect(path, read_only=True))
-        self.run("SET autoinstall_known_extensions = false")
-        self.run("SET python_enable_replacements = false")  # else a name may be that of a variable of this process
+        for statement in address.settings:
+            self.run(statement)
 
     @override
     def begin(self) -> None:

@@ -78,8 +78,8 @@ class ArrowDuck(ArrowDatabase):
         import duckdb
 
         self._connection = duckdb.connect(address.database, read_only=not writes)
-        self._connection.execute("SET autoinstall_known_extensions = false")
-        self._connection.execute("SET python_enable_replacements = false")
+        for statement in address.settings:
+            self._connection.execute(statement)
         self._connection.execute("BEGIN TRANSACTION")
 
     @override

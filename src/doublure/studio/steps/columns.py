@@ -15,11 +15,12 @@ from doublure.schema import Schema
 from doublure.schema.columns import types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.studio import script
-from doublure.studio.project import Project, ProjectColumn
+from doublure.studio.project import Project, ProjectColumn, refuse_outside
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import misfits, rules
 from doublure.studio.steps.column_form import STATES, bought, fact_fields, facts_entered, further_fields, judged
 from doublure.studio.visit import FormErrors, Studio, Visit
+from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
 _LEFT = "left"
@@ -62,6 +63,7 @@ def show(visit: Visit) -> Page:
     if project.own_schema and project.schema_file is not None:
         path = visit.studio.folder.existing(project.schema_file)
         text = visit.shown("text", path.read_text(encoding="utf-8"))
+        refuse_outside(yaml12.load(path, "schema"), visit.studio.folder)
         found = check(path)
         return Page("schema_text.html.j2", {"text": text, "findings": found.findings, "ok": found.ok})
     if not project.columns:

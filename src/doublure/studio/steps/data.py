@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from doublure.data.databases.address import read_address, url_scheme
+from doublure.data.databases.address import url_scheme
 from doublure.data.databases.header import empty_table
 from doublure.drafting.draft import Draft, drafted
 from doublure.drafting.metadata.registry import FORMS
@@ -14,7 +16,7 @@ from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
-from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn
+from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn, confined
 from doublure.studio.step import Page, Step
 from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
@@ -24,6 +26,7 @@ _OWN = (FILE, "commands.sh", PLAN, RUN, BUNDLE)
 _SCHEMA_ENDING, _LEDGER_ENDING = ".schema.yaml", ".ledger"
 _KEYS = ("encoding", "delimiter", "skip_rows")
 _PRIVATE = 0o600
+_AT_ONCE = 2**20
 
 
 def show(visit: Visit) -> Page:
@@ -159,19 +162,7 @@ def looked_at(studio: Studio, source: DataSource) -> Any:
     """Return what the public functions take: the path of a file, or the header of a table in a database."""
     if url_scheme(source.place) is None:
         return studio.folder.existing(source.place)
-    return empty_table(confined(studio, source.place), source.table)
-
-
-def confined(studio: Studio, url: str) -> str:
-    """Return the URL of a database, whose file is inside the folder.
-
-    Raises:
-        SettingError: It is of something else, or outside.
-    """
-    address: Any = read_address(url)
-    if address.engine != "duckdb":
-        return url
-    return f"duckdb:///{studio.folder.existing(address.database)}"
+    return empty_table(confined(source.place, studio.folder), source.table)
 
 
 def _source(visit: Visit, found: FormErrors) -> DataSource | None:
@@ -184,7 +175,7 @@ def _source(visit: Visit, found: FormErrors) -> DataSource | None:
     with found.at("url"):
         if url_scheme(url) is None:
             raise SettingError("is no URL of a database", remedy="write duckdb:///file.db or postgresql://user@host/db")
-        confined(visit.studio, url)
+        confined(url, visit.studio.folder)
     with found.at("table"):
         if not table:
             raise SettingError("is not given", remedy="name the table or view of records")
@@ -199,13 +190,24 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
         path = folder.path(name)
         if "/" in name or name.startswith(".") or name in _OWN or name.endswith((_SCHEMA_ENDING, _LEDGER_ENDING)):
             raise InputError("cannot have this name here", field=name, remedy="rename it")
-        if path.exists() and (path.is_dir() or path.read_bytes() != content):
+        if path.exists() and (path.is_dir() or not _holds(path, content)):
             raise InputError("is in the folder already, with another content", field=name, remedy="rename one of them")
         if not path.exists():
-            write_atomic(path, lambda file: file.write(content), mode=_PRIVATE)
+            write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
         return name
     name = visit.text(chosen)
     return folder.name(folder.existing(name)) if name else None
+
+
+def _holds(path: Path, content: BinaryIO) -> bool:
+    """Whether a file holds what was dropped in; neither is read whole."""
+    same = path.stat().st_size == content.seek(0, os.SEEK_END)
+    content.seek(0)
+    with path.open("rb") as file:
+        while same and (part := file.read(_AT_ONCE)):
+            same = part == content.read(_AT_ONCE)
+    content.seek(0)
+    return same
 
 
 def _rows(text: str) -> int:

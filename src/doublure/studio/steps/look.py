@@ -81,8 +81,7 @@ def page(visit: Visit) -> Any:
     file = _PAGES.get(visit.query.get("which", ""))
     if file is None:
         raise InputError("is not known", field="which", remedy="look at the page again")
-    run = visit.studio.folder.existing(script.fitted(visit.project))
-    return framed(run / "internal" / file)
+    return framed(visit.studio.folder.path(f"{script.fitted(visit.project)}/internal/{file}"))
 
 
 def done(studio: Studio) -> bool:

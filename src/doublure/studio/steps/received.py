@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 from doublure.errors import DoublureError, InputError, escaped
@@ -79,7 +80,7 @@ def _verified(visit: Visit, name: str) -> str:
     return f"/received?{urlencode({'bundle': name})}"
 
 
-def _opened(studio: Studio, given: str, content: bytes | Path) -> str:
+def _opened(studio: Studio, given: str, content: BinaryIO | Path) -> str:
     """Unpack an archive into a folder of its own, and return that folder's name."""
     stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in given.rpartition(".")[0])[:60].strip("-")
     room = studio.root / _ROOM
@@ -94,7 +95,7 @@ def _opened(studio: Studio, given: str, content: bytes | Path) -> str:
         return f"{_ROOM}/{name}"
     kept = room / f".{name}.zip"
     try:
-        files.write_atomic(kept, lambda file: file.write(content), mode=0o600)
+        files.write_atomic(kept, lambda file: shutil.copyfileobj(content, file), mode=0o600)
         unpack(kept, room / name)
     except DoublureError as error:  # names the user's file, and not ours
         raise type(error)(error.message, field=_seen(error.field, kept, given), remedy=error.remedy) from None
@@ -197,7 +198,7 @@ def card(visit: Visit) -> Any:
     job = jobs_in(visit.studio).latest("verify", received=visit.query.get("bundle", ""))
     if job is None or not _is_of(job, path):
         raise InputError("has not passed its check", field="bundle", remedy="check it first")
-    return framed(path / "card.html")
+    return framed(visit.studio.folder.path(f"{visit.studio.folder.name(path)}/card.html"))
 
 
 def same(project: Project) -> Same:

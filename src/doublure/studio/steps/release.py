@@ -102,12 +102,14 @@ def card(visit: Visit) -> Any:
     rows = query.get("rows", "").replace(",", "")
     words = {key: query[key].strip() for key in script.DETAILS if query.get(key, "").strip()}
     syn = load(visit.studio.root / run.name)
-    return framed(preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() else syn.default_n, **words))
+    return framed(
+        preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() and len(rows) < 20 else syn.default_n, **words)
+    )
 
 
 def written_card(visit: Visit) -> Any:
     """Answer the frame: the card that was written."""
-    return framed(visit.studio.folder.existing(script.released(visit.project)) / "card.html")
+    return framed(visit.studio.folder.path(f"{script.released(visit.project)}/card.html"))
 
 
 def archive(visit: Visit) -> Any:

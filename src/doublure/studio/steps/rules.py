@@ -96,7 +96,7 @@ def remove(visit: Visit) -> str:
     """Take a rule out."""
     number = visit.text("number")
     rules = visit.project.rules
-    if not number.isdigit() or int(number) >= len(rules):
+    if number not in map(str, range(len(rules))):
         raise InputError("is no rule", field="rules", remedy="go back to the columns")
     left = tuple(rule for place, rule in enumerate(rules) if place != int(number))
     visit.change(lambda before: before.changed(rules=left), "Rule taken out.")
