@@ -76,6 +76,28 @@ def test_a_codebook_in_excel_is_dropped_in(folder):
     assert from_excel == plain.project.columns
 
 
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ("Variable,Meaning", "codes.csv row 1"),
+        ("column,type,comment", "codes.csv row 1, comment"),
+        ("column,type\nsex,coded", "codes.csv row 2, type"),
+        ("column,type,values\nsex,integer,f|m", "codes.csv row 2"),
+    ],
+)
+def test_what_a_codebook_says_wrongly_is_told_beside_it_with_its_row(studio, folder, line, where):
+    (folder / "codes.csv").write_text(line + "\n")
+    answer = studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert list(errors(answer)) == ["codebook"]
+    assert errors(answer)["codebook"].startswith(where)
+
+
+def test_rows_of_a_codebook_that_name_no_column_are_told(studio, folder):
+    (folder / "codes.csv").write_text("column,description\nadmited,the day\nsex,of the patient\n")
+    answer = studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert "columns that the data does not have: admited (did you mean admitted?)." in answer.text
+
+
 def test_a_schema_that_is_there_is_taken(tmp_path):
     db.datasets.demo_files(tmp_path)
     client = StudioClient(tmp_path)
