@@ -209,6 +209,28 @@ def test_proposals_are_taken_and_words_in_capitals_stay_open(folder):
     assert client.project.column("icd10").facts["values"] == "undeclared"
 
 
+def test_a_proposal_takes_back_nothing_that_was_said(tmp_path):
+    (tmp_path / "labs.csv").write_text("creatinine\n" + "0.75\n1.25\n" * 20)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="labs.csv", form="codebook")
+    assert client.project.column("creatinine").proposal["precision"] == 2
+    ticked = {"names": ["creatinine"], "whom": "ticked"}
+    client.post("/columns/apply", do="bounds", many_lower="0", many_upper="20", **ticked)
+    client.post("/columns/apply", do="may_be_missing", missing_texts="<0.2", **ticked)
+    client.post("/columns/apply", do="propose", **ticked)
+    found = client.studio.schema().columns["creatinine"]
+    assert (found.bounds, found.missing, found.precision) == ((0, 20), ("<0.2",), 2)
+
+
+def test_one_column_takes_its_proposal_or_is_left_out_in_its_own_form(chosen):
+    shown = chosen.get("/columns?edit=email").text
+    assert 'id="edit-propose"' in shown
+    assert 'id="edit-leave-out"' in shown
+    assert 'id="edit-take-in"' in chosen.get("/columns?edit=note").text
+    answer = chosen.post("/columns/keep", name="email", **{"edit--type": "fake"})
+    assert list(errors(answer)) == ["edit--as"]  # what it lacks, and not the type
+
+
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
