@@ -76,6 +76,28 @@ def test_a_codebook_in_excel_is_dropped_in(folder):
     assert from_excel == plain.project.columns
 
 
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ("Variable,Meaning", "codes.csv row 1"),
+        ("column,type,comment", "codes.csv row 1, comment"),
+        ("column,type\nsex,coded", "codes.csv row 2, type"),
+        ("column,type,values\nsex,integer,f|m", "codes.csv row 2"),
+    ],
+)
+def test_what_a_codebook_says_wrongly_is_told_beside_it_with_its_row(studio, folder, line, where):
+    (folder / "codes.csv").write_text(line + "\n")
+    answer = studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert list(errors(answer)) == ["codebook"]
+    assert errors(answer)["codebook"].startswith(where)
+
+
+def test_rows_of_a_codebook_that_name_no_column_are_told(studio, folder):
+    (folder / "codes.csv").write_text("column,description\nadmited,the day\nsex,of the patient\n")
+    answer = studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert "columns that the data does not have: admited (did you mean admitted?)." in answer.text
+
+
 def test_a_schema_that_is_there_is_taken(tmp_path):
     db.datasets.demo_files(tmp_path)
     client = StudioClient(tmp_path)
@@ -185,6 +207,28 @@ def test_proposals_are_taken_and_words_in_capitals_stay_open(folder):
     assert client.project.column("icd10").proposal["type"] == "code"
     assert client.post("/columns/apply", do="propose", names=["icd10"], whom="ticked").status_code == 200
     assert client.project.column("icd10").facts["values"] == "undeclared"
+
+
+def test_a_proposal_takes_back_nothing_that_was_said(tmp_path):
+    (tmp_path / "labs.csv").write_text("creatinine\n" + "0.75\n1.25\n" * 20)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="labs.csv", form="codebook")
+    assert client.project.column("creatinine").proposal["precision"] == 2
+    ticked = {"names": ["creatinine"], "whom": "ticked"}
+    client.post("/columns/apply", do="bounds", many_lower="0", many_upper="20", **ticked)
+    client.post("/columns/apply", do="may_be_missing", missing_texts="<0.2", **ticked)
+    client.post("/columns/apply", do="propose", **ticked)
+    found = client.studio.schema().columns["creatinine"]
+    assert (found.bounds, found.missing, found.precision) == ((0, 20), ("<0.2",), 2)
+
+
+def test_one_column_takes_its_proposal_or_is_left_out_in_its_own_form(chosen):
+    shown = chosen.get("/columns?edit=email").text
+    assert 'id="edit-propose"' in shown
+    assert 'id="edit-leave-out"' in shown
+    assert 'id="edit-take-in"' in chosen.get("/columns?edit=note").text
+    answer = chosen.post("/columns/keep", name="email", **{"edit--type": "fake"})
+    assert list(errors(answer)) == ["edit--as"]  # what it lacks, and not the type
 
 
 @pytest.mark.parametrize(

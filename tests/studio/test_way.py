@@ -80,9 +80,23 @@ def test_a_fit_runs_by_itself_and_its_page_shows_what_it_costs(fitted):
 
 
 def test_the_same_plan_is_not_charged_twice_by_mistake(done):
-    done.post("/fit/start")
-    assert ended(done, "fit").error["code"] == "budget"
-    assert "Charge the same plan again" in done.get("/fit").text
+    jobs = len(jobs_in(done.studio).all())
+    answer = done.post("/fit/start")
+    assert answer.status_code == 422
+    assert "charged to people already" in answer.text.split('id="again-error"')[1]
+    assert "--again" not in answer.text
+    assert len(jobs_in(done.studio).all()) == jobs
+    assert "✓ run is finished" in done.get("/fit").text  # the run that was paid for stays the one of the next steps
+
+
+def test_a_fit_that_is_refused_hides_no_finished_run(done):
+    done.studio.change(done.project.version, lambda before: before.answer("fit", run="run-2"), "")
+    for path in ("/look", "/release"):
+        shown = done.get(path).text
+        assert "run-2 is not finished, and run is." in shown
+        assert "Fit one first" not in shown
+    done.post("/fit/choose", run="run")
+    assert "run-2" not in done.get("/release").text
 
 
 def test_a_second_tab_starts_no_second_fit(client):

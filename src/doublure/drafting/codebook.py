@@ -95,7 +95,8 @@ class Entry:
         path, message, remedy = finding(error)
         given = {*self.facts, "description", "missing"}
         words = [*path[2:], *re.findall(r"\w+", message)]
-        key = next((_KEY_OF.get(word, word) for word in words if word in given), "type")
+        lacking = str(path[-1]) if error.errors()[0]["type"] == "missing" else "type"
+        key = next((_KEY_OF.get(word, word) for word in words if word in given), _KEY_OF.get(lacking, lacking))
         if error.errors()[0]["type"] == "extra_forbidden":
             message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
         return SchemaError(message, field=f"{self.place}, {key}", remedy=remedy)

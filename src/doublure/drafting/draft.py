@@ -316,15 +316,20 @@ class Draft:
         answers = proposed_units(self.schema.columns) if self.schema.only_columns else ()
         return "".join(f"# {answer}\n" for answer in answers)
 
-    def _not_in_data(self) -> list[str]:
+    @property
+    def not_in_data(self) -> str:
+        """A sentence on columns that the codebook has and the data has not; empty where there are none."""
         if not self.unknown:
-            return []
+            return ""
         near = [(name, nearest_name(name, self.schema.columns)) for name in self.unknown[:_MOST_UNKNOWN]]
         named = [printable(name) + (f" (did you mean {printable(like)}?)" if like else "") for name, like in near]
         more = len(self.unknown) - len(named)
         text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
-        text += f", and {more} more" if more else ""
-        return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
+        return text + (f", and {more} more" if more else "") + "."
+
+    def _not_in_data(self) -> list[str]:
+        lines = textwrap.wrap(self.not_in_data.removesuffix("."), _WIDTH, break_on_hyphens=False)
+        return [*(f"# {line}" for line in lines), ""] if lines else []
 
 
 def draft(

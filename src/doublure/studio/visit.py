@@ -83,11 +83,17 @@ class FormErrors:
             raise Misfits(tuple(self.errors))
 
 
-def as_fields(error: DoublureError, name: str = "") -> tuple[FieldError, ...]:
-    """Return an error as those of fields: of a field its message alone, of a whole form with what it names."""
+def as_fields(error: DoublureError, name: str = "", *, whole: bool = False) -> tuple[FieldError, ...]:
+    """Return an error as those of fields.
+
+    Args:
+        error: The error.
+        name: The form's field; empty for the whole form.
+        whole: Whether what the error names is told beside the field, too: a row of a file is no field of a form.
+    """
     if isinstance(error, Misfits):
         return error.found
-    said = "; ".join(filter(None, (error.message, error.remedy))) if name else str(error)
+    said = str(error) if whole or not name else "; ".join(filter(None, (error.message, error.remedy)))
     return (FieldError(name, said),)
 
 

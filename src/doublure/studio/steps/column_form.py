@@ -199,7 +199,8 @@ def _judge(facts: dict[str, Any], name: str, found: FormErrors, folder: ProjectF
         except SchemaError as error:
             key = (error.field or "").rpartition(", ")[2]
             fact = "bounds" if key in ("lower", "upper") else key
-            field = "lower" if fact == "bounds" else fact if fact in left else "type"
+            known = fact in left or fact in keys_of_type(str(left["type"]))  # one that is asked for, and is not there
+            field = "lower" if fact == "bounds" else fact if known else "type"
             with found.at(f"edit--{field}"):
                 raise
             if fact not in left or fact == "type":

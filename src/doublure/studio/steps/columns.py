@@ -193,8 +193,14 @@ def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if column.proposal is None:
         return None
     named = [key for key, value in column.proposal.items() if _is_placeholder(value)]
-    kept = {key: column.facts[key] for key in ("description", "roles") if key in column.facts}
-    facts = {**kept, **column.proposal}
+    same = column.proposal["type"] == column.facts.get("type")  # what was said of another type may not fit
+    kept = {
+        key: fact
+        for key, fact in column.facts.items()
+        if key in ("description", "roles") or (same and fact != UNDECLARED)
+    }
+    named = [key for key in named if key not in kept]
+    facts = {**column.proposal, **kept}
     if "missing" not in facts and "missing" in column.facts and facts["type"] not in ("fake", "constant", "id"):
         facts["missing"] = column.facts["missing"]
     for key in named:  # words in CAPITALS stand for what a person has to say

@@ -12,13 +12,13 @@ from doublure.data.databases.address import url_scheme
 from doublure.data.databases.header import empty_table
 from doublure.drafting.draft import Draft, drafted
 from doublure.drafting.metadata.registry import FORMS
-from doublure.errors import InputError, SettingError
+from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
 from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn, confined
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import FormErrors, Studio, Visit
+from doublure.studio.visit import FormErrors, Misfits, Studio, Visit, as_fields
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
@@ -62,7 +62,7 @@ def choose(visit: Visit) -> str:
     found.stop()
     if source is None:
         raise InputError("no data is chosen", field="place", remedy="choose a file, or give the URL of a database")
-    with found.at("place"):
+    try:
         made = drafted(
             looked_at(studio, source),
             None if book is None else studio.root / book,
@@ -70,7 +70,9 @@ def choose(visit: Visit) -> str:
             form=visit.text("form") or "codebook",
             **keys,
         )
-    found.stop()
+    except DoublureError as error:
+        of_book = book is not None and str(error.field or "").startswith(Path(book).name)
+        raise Misfits(as_fields(error, "codebook" if of_book else "place", whole=of_book)) from None
 
     def chosen(before: Project) -> Project:
         new = before.changed(source=source, codebook=book, form=visit.text("form") or "codebook", answers={})
@@ -78,7 +80,8 @@ def choose(visit: Visit) -> str:
             return from_schema(new, made, kept)
         return from_draft(new, made, _free_name(studio, source, before))
 
-    project = visit.change(chosen, f"The header was read: {len(made.columns)} columns.")
+    said = " ".join(filter(None, (f"The header was read: {len(made.columns)} columns.", made.not_in_data)))
+    project = visit.change(chosen, said)
     if project.own_schema and kept is None and project.schema_file is not None:
         text = made.to_yaml(studio.root)
         write_atomic(studio.root / project.schema_file, lambda file: file.write(text.encode()), mode=_PRIVATE)

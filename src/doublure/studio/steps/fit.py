@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doublure.errors import DoublureError, InputError
+from doublure.errors import BudgetRefused, DoublureError, InputError
 from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.planning.explain import duration
@@ -10,7 +10,7 @@ from doublure.studio import script
 from doublure.studio.project import PLAN, RUN, Project
 from doublure.studio.runs import all_runs, done_runs, find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import Studio, Visit
+from doublure.studio.visit import FieldError, Misfits, Studio, Visit
 
 
 def show(visit: Visit) -> Page:
@@ -34,7 +34,6 @@ def show(visit: Visit) -> Page:
         "trouble": trouble,
         "stale": made is not None and _is_stale(studio, made),
         "others": [each for each in all_runs(studio) if each.name != run.name],
-        "repeated": run.state == "refused" and run.job is not None and run.job.error.get("code") == "budget",
     }
     return Page("fit.html.j2", context)
 
@@ -52,6 +51,8 @@ def start(visit: Visit) -> str:
         raise InputError("runs already", field=latest.name, remedy="wait until it has ended, or stop it")
     name = free_name(studio.root, RUN)
     again = visit.text("again") == "yes"
+    if not again:
+        _refuse_repeated(studio, made)
     project = visit.change(lambda before: _begun(before, name, again=again), "The fit has begun.")
     _refuse_gone(studio, project)
     jobs.start(script.fit_words(project), run=name)
@@ -75,6 +76,22 @@ def choose(visit: Visit) -> str:
     visit.studio.folder.existing(name)
     visit.change(lambda before: _begun(before, name, again=False), f"The next steps are about {name}.")
     return "/fit"
+
+
+def _refuse_repeated(studio: Studio, made: Plan) -> None:
+    """Refuse a plan that was charged already, before the run that it made is left; the fit asks again under its lock.
+
+    Raises:
+        Misfits: Beside the box that pays once more.
+    """
+    name = studio.project.ledger
+    if name is None or not (studio.root / name).exists():
+        return
+    try:
+        Ledger.open(studio.folder.existing(name)).refuse_repeated(made)
+    except BudgetRefused as error:
+        said = f"{error.message}; use that run, which costs nothing, or tick this to pay once more"
+        raise Misfits((FieldError("again", said),)) from None
 
 
 def _begun(project: Project, name: str, *, again: bool) -> Project:

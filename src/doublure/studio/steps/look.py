@@ -25,6 +25,7 @@ def show(visit: Visit) -> Page:
     finished = done_runs(studio)
     context = {
         "run": run,
+        "finished": [each.name for each in finished],
         "same_data": [each.name for each in finished if each.dataset == run.dataset],
         "files": [each.name for each in studio.folder.entries() if each.is_file()],
         "real": script.real_data(project),

@@ -13,7 +13,7 @@ from doublure.run.loading import load
 from doublure.studio import script
 from doublure.studio.frames import framed
 from doublure.studio.project import BUNDLE
-from doublure.studio.runs import find_run, free_name, jobs_in, progress, stop
+from doublure.studio.runs import done_runs, find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
 from doublure.studio.visit import FormErrors, Studio, Visit
 
@@ -44,6 +44,7 @@ def show(visit: Visit) -> Page:
     forms = () if writer is None else (*writer.forms, *writer.others)
     context = {
         "run": run,
+        "finished": [each.name for each in done_runs(studio)],
         "said": said,
         "default_rows": said.get("rows") or (load(studio.root / run.name).default_n if run.state == "done" else ""),
         "forms": [(form, _WORDS.get(form, form)) for form in forms],
