@@ -79,7 +79,7 @@ def test_a_codebook_in_excel_is_dropped_in(folder):
 @pytest.mark.parametrize(
     ("line", "where"),
     [
-        ("Variable,Meaning", "codes.csv row 1"),
+        ("Owner,Meaning", "codes.csv row 1"),
         ("column,type,comment", "codes.csv row 1, comment"),
         ("column,type\nsex,coded", "codes.csv row 2, type"),
         ("column,type,values\nsex,integer,f|m", "codes.csv row 2"),

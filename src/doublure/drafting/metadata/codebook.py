@@ -11,6 +11,7 @@
     ,rule,"{at_most: [born, admitted]}",,,,
 
 A ``*`` stands for any text: one row describes columns of one kind. Further keys are those of a schema's column.
+Headings in other words are read too, as far as they are certain (:mod:`doublure.drafting.metadata.own_words`).
 A row without a column says something of the whole table: its type is a key at the top of a schema file, or ``rule``.
 A cell that is a list, a mapping or a text of YAML is read as that: ``{learn: 0.05}``, ``["1"]``, ``{file: a.txt}``.
 """
@@ -32,6 +33,7 @@ from pydantic import BaseModel
 from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
+from doublure.drafting.metadata.own_words import described, headings
 from doublure.errors import DataError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
@@ -142,8 +144,13 @@ def read(path: Path) -> DataDescription:
         SchemaError: A row is malformed; the message names row and key.
     """
     rows = _rows(path)
-    header = [cell.strip().lower() for cell in next(rows, [])]
-    _check_header(header, path.name)
+    written = next(rows, [])
+    header = [cell.strip().lower() for cell in written]
+    own_words = None if "column" in header else headings(written)
+    if own_words is None:
+        _check_header(header, path.name)
+    else:
+        header = [says or "" for says in own_words]
     entries: dict[str, Entry] = {}
     whole: dict[str, Any] = {}
     for number, row in enumerate(rows, start=2):
@@ -155,13 +162,17 @@ def read(path: Path) -> DataDescription:
             raise SchemaError(f"has {len(row)} fields and the header {len(header)}", field=place, remedy=remedy)
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         name = cells["column"]
-        if not name and cells.get("type", "").lower() in whole_keys():
+        if own_words is None and not name and cells.get("type", "").lower() in whole_keys():
             _add_to(whole, cells, place)
             continue
         if not name or name in entries:
             message = "names a column that an earlier row describes" if name else "is empty"
             raise SchemaError(message, field=f"{place}, column", remedy="give every column one row")
-        entries[name] = _entry(cells, place, path.parent)
+        entries[name] = (
+            _entry(cells, place, path.parent)
+            if own_words is None
+            else described(zip(own_words, row, strict=True), place)
+        )
     whole = dict(with_files(whole, path.parent))  # type: ignore[call-overload]  # a mapping, as it was
     return DataDescription(name=path.name, form="a codebook", entries=entries, whole=whole, folder=path.parent)
 
@@ -443,7 +454,8 @@ def _begins_like_one(path: Path) -> bool:
     container = find_container(path)
     if container is not None and container.sheets:
         return True  # no other form is a workbook
-    return "column" in [cell.lower() for cell in read_header(path)]
+    header = read_header(path)
+    return "column" in [cell.lower() for cell in header]
 
 
 FORM = MetadataForm(title="a codebook", read=read, recognises=_begins_like_one)
