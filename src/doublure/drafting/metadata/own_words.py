@@ -1,6 +1,6 @@
-"""Rows of a codebook in the words of those who keep it, such as ``Variable | Meaning | Allowed values / range``.
+"""Rows of a codebook under headings in its keepers' own words.
 
-What cannot be read for certain stays a note beside the column: a draft shows it, and declares nothing by it.
+Such as ``Variable | Meaning | Allowed values / range``. What cannot be read for certain stays a note beside the column: a draft shows it, and declares nothing by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADINGS: Mapping[str, str] = {
     "missing": "missing|missing values|missing codes|may be missing|nullable",
     "description": "meaning|description|label|variable label|definition|comment|comments|notes|remarks",
 }
-"""What a heading says -> the headings, in small letters and without marks."""
+"""Meaning of a heading -> the headings, in small letters and without marks."""
 _TYPES: Mapping[str, str] = {
     "id": "id|identifier|key",
     "integer": "integer|int|whole number|count",
