@@ -162,7 +162,9 @@ def test_a_plan_says_what_coloured_photographs_come_out_as(method):
 def test_what_was_chosen_has_to_fit_this_machine(monkeypatch):
     """The plan looks once more when it has chosen."""
     seen = []
-    monkeypatch.setattr("doublure.planning.planner.refuse_too_large", lambda *asked: seen.append(asked[2].features))
+    monkeypatch.setattr(
+        "doublure.planning.planner.refuse_too_large", lambda *asked, **_: seen.append(asked[2].features)
+    )
     db.plan(schema("photographs"), method="guided", epsilon=10.0, delta=1e-5)
     assert seen == [4096, 16_384]
 

@@ -101,7 +101,7 @@ def write_sample(
     writer.check(path, size, spreadsheet_safe)
     drawn = _DrawnCount(size, f"draw {path.name}", progress)
     chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
-    return writer.write(drawn.counted(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+    return writer.write(drawn.passing(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
 def write_syntheses(
@@ -133,7 +133,7 @@ def write_syntheses(
     for path in paths:
         writer.check(path, size, spreadsheet_safe)
     drawn = _DrawnCount(size * len(paths), f"draw {len(paths)} syntheses", progress)
-    told = drawn.counted(syn.draw_syntheses(size, len(paths), seed))
+    told = drawn.passing(syn.draw_syntheses(size, len(paths), seed))
     for path, rows in zip(paths, told, strict=True):
         writer.write([rows], path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
     return size
@@ -170,7 +170,7 @@ def write_released(
         return {name: size}
     drawn = _DrawnCount(size, f"draw {form}", progress)
     chunks = syn.sample_chunks(size, seed=seed, told=drawn.more)
-    return writer.split(drawn.counted(chunks), folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
+    return writer.split(drawn.passing(chunks), folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
 
 
 class _DrawnCount:
@@ -191,7 +191,7 @@ class _DrawnCount:
         self._done += records
         self._listener.at(min(self._n, int(self._done)))
 
-    def counted(self, chunks: Iterable[Any]) -> Iterator[Any]:
+    def passing(self, chunks: Iterable[Any]) -> Iterator[Any]:
         """Yield the chunks, and tell how many records they hold."""
         self._listener.stage(self._name, self._n)
         done = 0

@@ -21,7 +21,7 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import MOST_DRAWN, ConditionalSampler, refuse_endless
+from doublure.run.drawing import DECIDED_AFTER, MOST_DRAWN, ConditionalSampler, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -415,6 +415,9 @@ class Synthesizer:
         while rows < size and units < MOST_DRAWN:
             parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
             units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
+            if units >= DECIDED_AFTER and not rows:
+                remedy = "fit again with more ε: noise hides how many rows a unit has"
+                raise SettingError(f"no synthetic unit in {units:,} has a row", field="n", remedy=remedy)
         return parts[0] if len(parts) == 1 else joined(parts)
 
 

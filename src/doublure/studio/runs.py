@@ -100,5 +100,5 @@ def stop(visit: Visit, back: str) -> str:
     if job is None:
         raise InputError("is not known", field="job", remedy="look at the page again")
     job.stop()
-    visit.studio.status = "It stops at its next safe place; what was bought is kept."
+    visit.studio.status = "It stops where nothing is lost; what was bought is kept."
     return back

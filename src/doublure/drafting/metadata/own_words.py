@@ -1,6 +1,7 @@
 """Rows of a codebook under headings in its keepers' own words.
 
-Such as ``Variable | Meaning | Allowed values / range``. What cannot be read for certain stays a note beside the column: a draft shows it, and declares nothing by it.
+Such as ``Variable | Meaning | Allowed values / range``. What cannot be read for certain stays a note beside the column:
+a draft shows it, and declares nothing by it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -17,11 +16,6 @@ from doublure.schema.scalars import Decimals
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Floats
 
-_DIGITS = 12
-"""Significant digits of a real without ``precision``: three more than integers tell apart within its bounds.
-
-Bounds that lie farther from zero than apart need as many more, up to float64's own 15.
-"""
 _EXACT_POWERS = 22
 """The largest power of ten that float64 holds exactly: a quotient of whole numbers up to it is correctly rounded."""
 
@@ -72,10 +66,8 @@ class RealColumn(NumberColumn):
         if self.precision is not None or self.ends is None:
             return self.rounded(numbers)
         lower, upper = self.ends
-        farther = max(abs(lower), abs(upper)) / max(upper - lower, sys.float_info.min)
-        digits = min(_DIGITS + math.ceil(math.log10(farther)), sys.float_info.dig)
         inside = (numbers >= lower) & (numbers <= upper)
-        found = significant(numbers, digits)
+        found = significant(numbers, sys.float_info.dig)  # the same in every column: rules keep their order
         return np.where(inside, np.clip(found, lower, upper), found)
 
 
