@@ -276,7 +276,9 @@ def test_a_killed_server_loses_no_fit(census, walked, enter, tmp_path):
     if "run-2 is finished" not in visitor.text():
         assert "Going on costs nothing more" in visitor.text()
         visitor.press("#resume")
-        visitor.wait("run-2 is finished")
+        until(lambda: jobs_of(folder).latest("fit").state == "done")
+        visitor.go("/fit")
+        assert "run-2 is finished" in visitor.text()
     assert db.Ledger.open(folder / "people.ledger").spent.epsilon == pytest.approx(1.5)
     visitor.page.goto("about:blank")
     said = server.stop()

@@ -415,9 +415,9 @@ class Synthesizer:
         while rows < size and units < MOST_DRAWN:
             parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
             units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
-            if units >= DECIDED_AFTER and not rows:
-                remedy = "fit again with more ε: noise hides how many rows a unit has"
-                raise SettingError(f"no synthetic unit in {units:,} has a row", field="n", remedy=remedy)
+            if rows < size and units >= DECIDED_AFTER + size:
+                remedy = "fit with more ε: noise hides how many rows a unit has"
+                raise SettingError(f"{units:,} synthetic units have {rows:,} rows", field="n", remedy=remedy)
         return parts[0] if len(parts) == 1 else joined(parts)
 
 
