@@ -82,8 +82,8 @@ def test_all_visits_go_through(world):
     try:
         goes_through(world)
     except SettingError as refused:
-        assert "noise hides how many rows" in refused.remedy
-        assert world.epsilon < 1
+        if world.epsilon >= 1 or "noise hides how many rows" not in str(refused):
+            raise
 
 
 @searched(6, 400)
