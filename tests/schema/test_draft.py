@@ -182,7 +182,7 @@ def test_a_malformed_row_is_named(tmp_path: Path, row: str, place: str, words: s
     ("content", "words"),
     [
         (b"", "no key column"),
-        (b"name,type\nage,integer\n", "no key column"),
+        (b"owner,type\nage,integer\n", "no key column"),
         (b"column,kind\nage,integer\n", "not a key"),
         (b"column,type,type\nage,integer,real\n", "twice"),
         (b"column\n\xe9\n", "UTF-8"),

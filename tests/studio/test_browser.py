@@ -246,6 +246,7 @@ def test_a_second_fit_is_refused_by_the_cap_in_one_line(walked, enter, tmp_path)
         assert visitor.violations() == []
 
 
+@exhaustive
 def test_a_killed_server_loses_no_fit(census, walked, enter, tmp_path):
     folder = tmp_path / "killed"
     shutil.copytree(walked, folder)
@@ -301,6 +302,7 @@ def test_two_tabs_overwrite_nothing(walked, enter, tmp_path):
         assert one.page.locator("#units").input_value() == "610"
 
 
+@exhaustive
 def test_hostile_names_and_cells_are_text(enter, tmp_path):
     names = ["<script>document.title='ran'</script>.csv", "\u05d0\u05d1 \u0645.csv", "-rf.csv", "a'b\"c&d.csv"]
     cell = "x" * 10_000_000
