@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 from browsing import Server, Visitor, chromium, kept_in, until
+from tiers import exhaustive
 
 import doublure as db
 from doublure.datasets.demo import demo_files
