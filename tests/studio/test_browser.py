@@ -27,7 +27,7 @@ from doublure.studio.server import running
 from doublure.support.files import write_json
 
 STEPS = ("data", "people", "columns", "budget", "fit", "look", "release", "received")
-HOSPITAL = Path("/work/shared/cases/hospital")
+HOSPITAL = Path(__file__).resolve().parents[3] / "shared" / "cases" / "hospital"
 
 
 @pytest.fixture(scope="module")
