@@ -8,13 +8,14 @@ interact; where it is below 5 %, the claim is refuted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from doublure.attack import bounds
 from doublure.attack.attack_data import AttackData, RefittedSynthesizer
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, RateEstimate, ThreatModel, skip_attack
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
 from doublure.encode.columns import Floats
@@ -109,19 +110,45 @@ def canary_result(data: AttackData, scores: Floats, inside: Coins) -> AttackResu
     delta = claim.delta_shown_at
     shown = bounds.one_run_epsilon(right, guesses, canaries, delta)
     refuted = None if claim.epsilon is None else bounds.one_run_p_value(right, guesses, canaries, claim.epsilon, delta)
-    notes = [f"{canaries} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right.", ABSENCE]
+    notes = [ABSENCE]
     if refuted is not None:
-        notes.insert(1, f"Under the claim, as many right guesses or more have a probability of at most {refuted:.3g}.")
+        notes.insert(0, f"Under the claim, as many right guesses or more have a probability of at most {refuted:.3g}.")
     ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
     notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: so many canaries can show no more.")
+    alarm = claim.epsilon is not None and shown > claim.epsilon
+    return guessing_result(THREAT_MODEL, claim, scores, inside, shown=shown, alarm=alarm, notes=notes)
+
+
+def guessing_result(
+    threat_model: ThreatModel,
+    claim: Claim,
+    scores: Floats,
+    inside: Coins,
+    *,
+    shown: float,
+    alarm: bool,
+    notes: Sequence[str],
+) -> AttackResult:
+    """Return the result of :func:`guess`, whatever bounds it.
+
+    Args:
+        threat_model: The attack.
+        claim: The claim under attack.
+        scores: ``(m,)`` high for likely members.
+        inside: ``(m,)`` the truth.
+        shown: The lower bound on ε.
+        alarm: Whether the guesses refute the claim.
+        notes: What a reader needs beside the counts.
+    """
+    right, guesses = guess(scores, inside)
     return AttackResult(
-        threat_model=THREAT_MODEL,
+        threat_model=threat_model,
         measure=LOWER_BOUND,
         value=shown,
         desired="below the claim",
         rates=(RateEstimate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
         claim=claim,
         lower_bound=shown,
-        alarm=claim.epsilon is not None and shown > claim.epsilon,
-        notes=tuple(notes),
+        alarm=alarm,
+        notes=(f"{len(scores)} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right.", *notes),
     )

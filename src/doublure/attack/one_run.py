@@ -10,17 +10,14 @@ from __future__ import annotations
 from doublure.attack import bounds, f_dp
 from doublure.attack.attack_data import AttackData
 from doublure.attack.canary import THREAT_MODEL as CANARY
-from doublure.attack.canary import Coins, fit_with_canaries, guess
+from doublure.attack.canary import Coins, fit_with_canaries, guess, guessing_result
 from doublure.attack.results import (
     ABSENCE,
     CONFIDENCE,
-    LOWER_BOUND,
     AttackResult,
-    RateEstimate,
     ThreatModel,
     skip_attack,
 )
-from doublure.attack.roc import clopper_pearson
 from doublure.encode.columns import Floats
 
 THREAT_MODEL = ThreatModel(
@@ -60,19 +57,10 @@ def one_run_result(data: AttackData, scores: Floats, inside: Coins) -> AttackRes
     if not profile and claim.epsilon is not None:
         profile = ((claim.epsilon, delta),)
     chance = f_dp.p_value(right, guesses, canaries, f_dp.of_profile(profile)) if profile else None
-    notes = [f"{canaries} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right."]
+    notes = []
     if chance is not None:
         noise = "the plan’s noise" if data.profile is not None else "the claim"
         notes.append(f"Under {noise}, as many right guesses or more have a probability of at most {chance:.3g}.")
     notes.append(f"Whatever the noise, ε ≥ {any_noise:.2f} is shown; if it is Gaussian, ε ≥ {shown:.2f}.")
-    return AttackResult(
-        threat_model=THREAT_MODEL,
-        measure=LOWER_BOUND,
-        value=any_noise,
-        desired="below the claim",
-        rates=(RateEstimate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
-        claim=claim,
-        lower_bound=any_noise,
-        alarm=chance is not None and chance <= alpha,
-        notes=(*notes, ABSENCE),
-    )
+    alarm, said = chance is not None and chance <= alpha, (*notes, ABSENCE)
+    return guessing_result(THREAT_MODEL, claim, scores, inside, shown=any_noise, alarm=alarm, notes=said)

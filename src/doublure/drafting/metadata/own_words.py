@@ -36,6 +36,9 @@ _TYPES: Mapping[str, str] = {
     "category": "category|categorical|coded|code list|factor|nominal|list",
     "ordinal": "ordinal|ordered",
 }
+_SAYS, _TYPE_OF = (
+    {word: own for own, words in table.items() for word in words.split("|")} for table in (_HEADINGS, _TYPES)
+)
 _TRUE = frozenset({"y", "yes", "true", "t", "1", "ja", "oui", "j"})
 _FALSE = frozenset({"n", "no", "false", "f", "0", "nein", "non"})
 _NEVER = frozenset({"never", "no", "none", "false", "not allowed", "mandatory", "required"})
@@ -54,8 +57,7 @@ def headings(header: Iterable[str]) -> list[str | None] | None:
         >>> headings(["Variable", "Meaning", "Allowed values / range", "Owner"])
         ['column', 'description', 'allowed', None]
     """
-    known = {word: says for says, words in _HEADINGS.items() for word in words.split("|")}
-    found = [known.get(_plain(cell)) for cell in header]
+    found = [_SAYS.get(_plain(cell)) for cell in header]
     once = all(found.count(says) <= 1 for says in _HEADINGS if says != "description")
     return found if once and found.count("column") == 1 and len({*found} - {None, "column"}) > 0 else None
 
@@ -89,9 +91,8 @@ def _type(text: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the type that a cell says, and what is not understood of it."""
     if not text:
         return None, ()
-    known = {word: own for own, words in _TYPES.items() for word in words.split("|")}
     for part in (text, re.split(r"[,;(]", text)[0]):
-        if own := known.get(_plain(part)):
+        if own := _TYPE_OF.get(_plain(part)):
             return own, ()
     if _DECIMALS.search(_plain(text)):
         return "real", ()
