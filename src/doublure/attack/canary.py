@@ -8,7 +8,6 @@ interact; where it is below 5 %, the claim is refuted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -116,18 +115,11 @@ def canary_result(data: AttackData, scores: Floats, inside: Coins) -> AttackResu
     ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
     notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: so many canaries can show no more.")
     alarm = claim.epsilon is not None and shown > claim.epsilon
-    return guessing_result(THREAT_MODEL, claim, scores, inside, shown=shown, alarm=alarm, notes=notes)
+    return guessing_result(THREAT_MODEL, claim, scores, inside, shown, alarm, *notes)
 
 
 def guessing_result(
-    threat_model: ThreatModel,
-    claim: Claim,
-    scores: Floats,
-    inside: Coins,
-    *,
-    shown: float,
-    alarm: bool,
-    notes: Sequence[str],
+    threat_model: ThreatModel, claim: Claim, scores: Floats, inside: Coins, shown: float, alarm: bool, *notes: str
 ) -> AttackResult:
     """Return the result of :func:`guess`, whatever bounds it.
 

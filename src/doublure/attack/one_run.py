@@ -62,5 +62,5 @@ def one_run_result(data: AttackData, scores: Floats, inside: Coins) -> AttackRes
         noise = "the plan’s noise" if data.profile is not None else "the claim"
         notes.append(f"Under {noise}, as many right guesses or more have a probability of at most {chance:.3g}.")
     notes.append(f"Whatever the noise, ε ≥ {any_noise:.2f} is shown; if it is Gaussian, ε ≥ {shown:.2f}.")
-    alarm, said = chance is not None and chance <= alpha, (*notes, ABSENCE)
-    return guessing_result(THREAT_MODEL, claim, scores, inside, shown=any_noise, alarm=alarm, notes=said)
+    alarm = chance is not None and chance <= alpha
+    return guessing_result(THREAT_MODEL, claim, scores, inside, any_noise, alarm, *notes, ABSENCE)

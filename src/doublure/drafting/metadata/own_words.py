@@ -36,9 +36,8 @@ _TYPES: Mapping[str, str] = {
     "category": "category|categorical|coded|code list|factor|nominal|list",
     "ordinal": "ordinal|ordered",
 }
-_SAYS, _TYPE_OF = (
-    {word: own for own, words in table.items() for word in words.split("|")} for table in (_HEADINGS, _TYPES)
-)
+_SAYS = {word: says for says, words in _HEADINGS.items() for word in words.split("|")}
+_TYPE_OF = {word: own for own, words in _TYPES.items() for word in words.split("|")}
 _TRUE = frozenset({"y", "yes", "true", "t", "1", "ja", "oui", "j"})
 _FALSE = frozenset({"n", "no", "false", "f", "0", "nein", "non"})
 _NEVER = frozenset({"never", "no", "none", "false", "not allowed", "mandatory", "required"})
