@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 from browsing import Server, Visitor, chromium, kept_in, until
-from tiers import exhaustive
 
 import doublure as db
 from doublure.datasets.demo import demo_files
@@ -114,6 +113,7 @@ def walked(census, browser):
         visitor.page.locator("iframe").first.wait_for()
         frame = visitor.page.frame_locator("iframe").first
         assert frame.locator(".band").inner_text().startswith("INTERNAL")
+        frame.get_by_text("Real rows beside synthetic ones").first.wait_for()  # the frame may still load
         assert "Real rows beside synthetic ones" in frame.locator("main").inner_text()
         visitor.go("/release")
         visitor.fill(rows="500", title="Synthetic adults", contact="a@example.org", licence="CC BY 4.0")
@@ -247,7 +247,6 @@ def test_a_second_fit_is_refused_by_the_cap_in_one_line(walked, enter, tmp_path)
         assert visitor.violations() == []
 
 
-@exhaustive
 def test_a_killed_server_loses_no_fit(census, walked, enter, tmp_path):
     folder = tmp_path / "killed"
     shutil.copytree(walked, folder)
@@ -278,9 +277,7 @@ def test_a_killed_server_loses_no_fit(census, walked, enter, tmp_path):
     if "run-2 is finished" not in visitor.text():
         assert "Going on costs nothing more" in visitor.text()
         visitor.press("#resume")
-        until(lambda: jobs_of(folder).latest("fit").state == "done")
-        visitor.go("/fit")
-        assert "run-2 is finished" in visitor.text()
+        until(lambda: "run-2 is finished" in visitor.text())
     assert db.Ledger.open(folder / "people.ledger").spent.epsilon == pytest.approx(1.5)
     visitor.page.goto("about:blank")
     said = server.stop()
@@ -303,7 +300,6 @@ def test_two_tabs_overwrite_nothing(walked, enter, tmp_path):
         assert one.page.locator("#units").input_value() == "610"
 
 
-@exhaustive
 def test_hostile_names_and_cells_are_text(enter, tmp_path):
     names = ["<script>document.title='ran'</script>.csv", "\u05d0\u05d1 \u0645.csv", "-rf.csv", "a'b\"c&d.csv"]
     cell = "x" * 10_000_000
