@@ -52,13 +52,13 @@ PRESETS: Registry[PaperPreset] = Registry(
         "triastcyn2018": PaperPreset(
             paper="Triastcyn & Faltings 2018",
             method="noisecritic",
-            settings={"images": {"recipe": "paper-2018"}},
+            settings=ByKind("preset", images={"recipe": "paper-2018"}),
             better="It claims no ε; method auto makes images with one",
         ),
         "triastcyn2019": PaperPreset(
             paper="Triastcyn & Faltings 2019",
             method="noisecritic",
-            settings={"images": {"recipe": "paper"}},
+            settings=ByKind("preset", images={"recipe": "paper"}),
             better="It claims no ε; method auto makes images with one",
         ),
         "chen2021": PaperPreset(
@@ -72,7 +72,7 @@ PRESETS: Registry[PaperPreset] = Registry(
         "triastcyn2022": PaperPreset(
             paper="Triastcyn & Faltings 2022",
             method="bayesgan",
-            settings={"images": {"recipe": "paper"}},
+            settings=ByKind("preset", images={"recipe": "paper"}),
             better="Method auto makes images with an ε that holds for every record",
         ),
     },
