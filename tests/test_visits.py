@@ -15,8 +15,10 @@ from doublure.cli.terminal import run_guarded
 from doublure.data.relational.visits import VisitRows, open_visits
 from doublure.drafting.check import check
 from doublure.errors import GateFailed, InputError, SchemaError, SettingError
+from doublure.methods.statistics.relational.given import GivenRows
 from doublure.methods.statistics.relational.stages import list_stages
 from doublure.methods.statistics.tables.plan import SCORES
+from doublure.private.queries.axes import Axis
 from doublure.releasing.generator import publish
 from doublure.releasing.writing import WorkerProcesses, write_sample
 from doublure.schema import Schema, kinds
@@ -497,7 +499,7 @@ def test_relations_within_a_row_outlive_the_noise_of_many_columns(tmp_path: Path
     cost, nights, same = np.mean(found, axis=0)
     assert cost > 0.35
     assert nights > 3.3
-    assert abs(same - real[2]) < 0.15  # and from a row to the next
+    assert abs(same - real[2]) < 0.2  # and from a row to the next, where one fit has a deviation of .09
 
 
 def test_a_row_at_any_place_is_counted_first_and_tells_the_others() -> None:
@@ -520,3 +522,28 @@ def test_a_row_at_any_place_is_counted_first_and_tells_the_others() -> None:
     loose = Schema.parse(WITHIN.replace(", order: day", ""))
     assert [stage.told for stage in list_stages(loose, anywhere=True)] == [0, 0, 7]  # any row is the first one
     assert "in one row of each person, any one, for all rows" in db.plan(loose, epsilon=2.0, delta=1e-5).explain()
+
+
+# -- what noise hides --------------------------------------------------------------------------------------------------
+
+
+def test_every_patient_has_a_row_however_loud_the_noise(tmp_path: Path) -> None:
+    """Half of the noisy mass lay at no rows at all, and sampling went on for ever."""
+    few = hospital(40)
+    for seed in range(4):
+        plan = db.plan(Schema.parse(SCHEMA), epsilon=0.05, delta=1e-4, accountant="rdp", components=4, fit_steps=20)
+        ledger = db.Ledger.create(tmp_path / f"ledger{seed}", dataset="hospital", epsilon=1, delta=0.1)
+        rows = db.fit(few, plan, ledger=ledger, seed=seed, progress=False).sample(200, seed=seed)
+        assert len(rows) == 200
+        assert repeats(rows).between(1, MOST).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 500])
+def test_a_table_among_drawn_rows_is_never_known_without_error(rows: int) -> None:
+    """Nothing drawn tells that there is nothing only as surely as one row more would."""
+    drawn = np.random.default_rng(rows).integers(0, 3, (rows, 2)).astype(float)
+    given = GivenRows(values=drawn, weight=20.0, known=0, told={0: 0, 1: 1})
+    axes = tuple(Axis(part=part, cells=np.arange(3), size=3) for part in (0, 1))
+    found = given.alone(axes, variance=1e6)
+    assert found.counts.sum() == 20.0 * rows
+    assert found.variance == pytest.approx(20.0**2 * (rows + 1) / 9)

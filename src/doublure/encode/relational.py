@@ -83,6 +83,7 @@ class RelationalEncoder(Encoder):
             above=places_above(related, name, own.columns, head),
             repeats=tuple(map(own.columns.index, repeating(related, name, own.columns))),
             parent=-1 if parent == related.root else related.children.index(parent),
+            least=int(related.of_one_table),  # who has no row is not in the one table
         )
 
     def _modelled(self, name: str) -> ResolvedSchema:

@@ -40,6 +40,5 @@ class VisitsEncoder(RelationalEncoder):
     @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> VisitRows:
         units = super().decode(rows, rng)
-        there = units.take(units.counts(RECORDS) > 0)  # who has no row is not in the table
         related = SplitTables.of(self.related)
-        return VisitRows(schema=related, frames=there.frames, parents=there.parents, marks=there.marks)
+        return VisitRows(schema=related, frames=units.frames, parents=units.parents, marks=units.marks)

@@ -91,6 +91,7 @@ class ChildPlace:
         drawn: The start of row 1 in a unit for drawing.
         above: The numbers of a row that are counted by their gap above the parent's.
         repeats: The places in a row of what may be as in the row before.
+        least: The fewest rows of a row of its parent.
     """
 
     name: str
@@ -106,6 +107,7 @@ class ChildPlace:
     drawn: int
     above: tuple[RootGap, ...] = ()
     repeats: tuple[int, ...] = ()
+    least: int = 0
 
     @property
     def first(self) -> slice:
@@ -169,6 +171,7 @@ class ChildFacts(NamedTuple):
     above: tuple[RootGap, ...]
     repeats: tuple[int, ...]
     parent: int = -1
+    least: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +213,7 @@ class UnitLayout:
                 place = ChildPlace(
                     name=own.name, parent=parent, many=many, head=head, most=own.most, places=places[parent] * own.most,
                     parts=own.parts, order=own.order, highest=own.highest, shown=shown, drawn=drawn, above=own.above,
-                    repeats=own.repeats,
+                    repeats=own.repeats, least=own.least,
                 )  # fmt: skip
                 found[number] = place
                 shown, drawn = place.same.stop, place.rows.stop

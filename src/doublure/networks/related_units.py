@@ -77,7 +77,10 @@ class RelatedGenerator(ArrayGenerator):
     def __init__(self, layout: UnitLayout, conditions: Sequence[int], *, repeats: bool = False) -> None:
         self.layout = layout
         self._tell: Callable[[float], None] = _silent
-        self.units = TreeGenerator(layout.head, conditions)
+        sure = [child for child in layout.children if child.parent < 0 and child.least]
+        self.units = TreeGenerator(
+            layout.head, conditions, {child.many: ((child.least, child.most),) for child in sure}
+        )
         self.repeats = [child.repeats if repeats else () for child in layout.children]
         self.first = [TreeGenerator(child.head_width + child.parts, []) for child in layout.children]
         self.following = [

@@ -16,6 +16,7 @@ The generator consists of tables (:mod:`doublure.networks.tree_tables`) without 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from typing_extensions import override
@@ -40,6 +41,7 @@ class TreeGenerator(ArrayGenerator):
     Args:
         parts: Numbers of a row.
         conditions: Number of values of each condition; conditions are a row's last numbers.
+        spans: Part of a row -> its allowed values.
 
     Attributes:
         tree: The tables.
@@ -47,10 +49,12 @@ class TreeGenerator(ArrayGenerator):
 
     tree: Tree
 
-    def __init__(self, parts: int, conditions: Sequence[int]) -> None:
+    def __init__(
+        self, parts: int, conditions: Sequence[int], spans: Mapping[int, IntRanges] = MappingProxyType({})
+    ) -> None:
         self.parts = parts
         self._sizes = list(conditions)
-        self._spans: Mapping[int, IntRanges] = {}
+        self._spans = dict(spans)
         self.take(Tree())
 
     def take(self, tree: Tree) -> None:
@@ -86,9 +90,8 @@ class TreeGenerator(ArrayGenerator):
         Args:
             spans: Part of a row -> its allowed values.
         """
-        narrow = TreeGenerator(self.parts, self._sizes)
+        narrow = TreeGenerator(self.parts, self._sizes, spans)
         narrow.take(self.tree)
-        narrow._spans = dict(spans)
         return narrow
 
     def evidence(self, known: Floats) -> Floats:

@@ -21,7 +21,7 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import DECIDED_AFTER, MOST_DRAWN, ConditionalSampler, refuse_endless
+from doublure.run.drawing import ConditionalSampler, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -412,12 +412,9 @@ class Synthesizer:
         most = self._encoder.most_rows
         parts = [drawing.records(math.ceil(size / most), rng)]
         units, rows = len(parts[0]), count_rows(parts[0])
-        while rows < size and units < MOST_DRAWN:
+        while rows < size:
             parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
             units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
-            if rows < size and units >= DECIDED_AFTER + size:
-                remedy = "fit with more ε: noise hides how many rows a unit has"
-                raise SettingError(f"{units:,} synthetic units have {rows:,} rows", field="n", remedy=remedy)
         return parts[0] if len(parts) == 1 else joined(parts)
 
 

@@ -99,11 +99,12 @@ class GivenRows:
 
         Args:
             axes: Its axes.
-            variance: Of a count of records; numbers of a row among themselves vary as so few drawn rows do.
+            variance: Of a count of records; numbers of a row among themselves vary as so few drawn rows do, and one
+                more: a stage that noise left without rows is not known to have none.
         """
         counts = self.counts(axes)
         if self.told.keys() >= {*_parts(axes)}:
-            variance = min(variance, self.weight * float(counts.sum()) / counts.size)
+            variance = min(variance, self.weight * (float(counts.sum()) + self.weight) / counts.size)
         return NoisyCounts(counts=counts, variance=variance)
 
     def counts(self, axes: Table) -> Floats:
