@@ -5,7 +5,7 @@ rows and tested on the class-balanced official test rows (7,692); accuracy is sh
 reaches when trained on the real rows. Two column sets: the nine categorical ones (the paper's), and all fifteen.
 
     python benchmarks/adult.py run                 # resumable: finished cells are skipped
-    python benchmarks/adult.py table               # the table for docs/journal/adult.md
+    python benchmarks/adult.py table               # the table for docs/evidence/journal/adult.md
 
 Settings were chosen on other seeds with a quarter of the training rows held out (``--tune``); the official test rows
 were not looked at.

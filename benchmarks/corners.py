@@ -2,8 +2,8 @@
 
     python benchmarks/corners.py
 
-Prints the rows of docs/journal/images.md: the share of pixels below 8 in the four corners, squares of an eighth of
-the side. Nothing is fitted; the warps are those of :func:`doublure.networks.upsampling.warp_images`.
+Prints rows of docs/evidence/journal/images.md: the share of pixels below 8 in the four corners, squares of an eighth
+of the side. Nothing is fitted; the warps are those of :func:`doublure.networks.upsampling.warp_images`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Does a critic give away whom it learned from, by epochs and by how many there were (Frigerio et al. 2019, §6.3)?
 
     python benchmarks/critic_membership.py run            # resumable: finished cells are skipped
-    python benchmarks/critic_membership.py table          # for docs/journal/attacks.md
+    python benchmarks/critic_membership.py table          # for docs/evidence/journal/attacks.md
     python benchmarks/critic_membership.py picture        # benchmarks/out/critic_membership.png: curves
 
 Some census rows (Adult, 15 columns) are fitted, and 4,000 others are not; half of those are attacked too. The attacker

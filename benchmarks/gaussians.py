@@ -2,7 +2,7 @@
 
     python benchmarks/gaussians.py run            # resumable: finished cells are skipped
     python benchmarks/gaussians.py run --ways gan dpgan --steps 2500 --seeds 0
-    python benchmarks/gaussians.py table          # the table for docs/journal/frigerio.md
+    python benchmarks/gaussians.py table          # the table for docs/evidence/journal/frigerio.md
     python benchmarks/gaussians.py picture        # benchmarks/out/gaussians.png: densities, and curves
 
 10,000 points around the corners of a hexagon in the unit square, all of the same variance; the paper says neither how

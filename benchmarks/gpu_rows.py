@@ -35,7 +35,7 @@ _PAPERS = "loss=wgan-gp n_critic=5 activation=selu critic_lr=1e-4 generator_lr=1
 
 
 class Row(NamedTuple):
-    """A row of ``docs/papers.md``: the paper's preset, and the program's command."""
+    """A row of ``docs/evidence/papers.md``: the paper's preset, and the program's command."""
 
     paper: str
     command: str

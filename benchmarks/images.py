@@ -275,7 +275,7 @@ def losses(
 
 
 def table() -> None:
-    """Print the table for docs/journal: mean and range over seeds."""
+    """Print the table for docs/evidence/journal: mean and range over seeds."""
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for entry in finished("images"):
         data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]

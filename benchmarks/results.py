@@ -1,7 +1,7 @@
 """Results as JSON lines: a run that is cut off goes on where it stopped, on another machine too.
 
 What was measured lies under ``measured`` and is committed, since it stands behind ``docs/results.md`` and
-``docs/journal``; what is large or can be made again (fits, pictures, pages) lies under ``out`` and is not.
+``docs/evidence/journal``; what is large or can be made again (fits, pictures, pages) lies under ``out`` and is not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/series_methods.py run                       # resumable: finished cells are skipped
     python benchmarks/series_methods.py run --data ettm1 --ways copula --epsilons 1 --seeds 1 2
-    python benchmarks/series_methods.py table                     # the table for docs/journal/series.md
+    python benchmarks/series_methods.py table                     # the table for docs/evidence/journal/series.md
     python benchmarks/series_methods.py picture                   # docs/figures/series-days.png
 
 One day is a series and the unit, add/remove, δ = 1e-5; transformers by hours. A fixed fifth of the days is kept

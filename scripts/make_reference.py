@@ -27,6 +27,8 @@ from doublure.cli.main import app
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MODULES = tuple(name for name in doublure.__all__ if inspect.ismodule(getattr(doublure, name)))
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+"""What a page of evidence begins with on the site: a search finds what one uses, not what was measured."""
 SECTIONS = {"Args", "Arguments", "Attributes", "Returns", "Yields", "Raises", "Example", "Examples", "Note", "Source"}
 RULE = re.compile(r"^ *={3,}(?: +={3,})+ *$", flags=re.MULTILINE)
 _LISTS = {"Args", "Arguments", "Attributes", "Raises"}
@@ -229,6 +231,8 @@ def write(folder: Path) -> None:
     """Copy the pages and write the reference beside them."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, folder)
+    for page in (folder / "evidence").rglob("*.md"):
+        page.write_text(UNSEARCHED + page.read_text(encoding="utf-8"), encoding="utf-8")
     reference = folder / "reference"
     reference.mkdir()
     for name, text in [*python_pages(), ("command-line.md", command_page())]:

@@ -728,7 +728,7 @@ def celeba_in_small(folder: Path) -> datasets.DatasetInfo:
 def test_a_row_of_the_papers_follows_from_the_publishers_files(
     name: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``datasets fetch`` and then 2019's row (F in docs/papers.md), on small originals and with few steps."""
+    """``datasets fetch`` and then 2019's row (F in docs/evidence/papers.md), on small originals and with few steps."""
     entry = made(tmp_path)
     assert datasets.fetch(entry, folder=tmp_path) == tmp_path / name
     monkeypatch.setenv("DOUBLURE_DATA", str(tmp_path))

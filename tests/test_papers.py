@@ -1,4 +1,4 @@
-"""``docs/papers.md``: a row has a figure or a reason, and its place in the paper; a command is one that there is.
+"""``docs/evidence/papers.md``: a row has a figure or a reason, and its place; a command is one that there is.
 
 Where each figure comes from is in ``test_evidence.py``.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence" / "papers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?):.*?\n(.*?)(?=^## |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE))
 ROWS = [
     (name, [cell.strip() for cell in line.split("|")])

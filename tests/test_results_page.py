@@ -79,6 +79,6 @@ def test_the_page_can_be_read_in_three_minutes():
 
 
 def test_the_journal_names_each_of_its_pages():
-    index = (ROOT / "docs" / "journal" / "index.md").read_text(encoding="utf-8")
-    pages = {path.name for path in (ROOT / "docs" / "journal").glob("*.md")} - {"index.md"}
+    index = (ROOT / "docs" / "evidence" / "journal" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs" / "evidence" / "journal").glob("*.md")} - {"index.md"}
     assert set(re.findall(r"^\| \[.+?\]\((\w+\.md)\)", index, flags=re.MULTILINE)) == pages

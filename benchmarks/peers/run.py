@@ -7,7 +7,7 @@
 
 Resumable: finished cells are skipped. Every fit is a process of its own, single-threaded, whose peak memory and
 seconds (of the clock and of the processor, starting Python and compiling included) are the system's count. See
-docs/benchmarks.md for what is the same for everybody and what is not.
+docs/evidence/benchmarks.md for what is the same for everybody and what is not.
 """
 
 from __future__ import annotations

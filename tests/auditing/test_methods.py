@@ -64,7 +64,7 @@ def public_generator(tmp_path_factory):
 
 
 LONGER = frozenset({"guided", "latentgan", "dpgan series"})
-"""Made of what the others are made of: rule 2 of docs/pitfalls.md holds for each of them by itself."""
+"""Made of what the others are made of: rule 2 of docs/evidence/pitfalls.md holds for each of them by itself."""
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The trainer's audit finds nothing in the production mechanism, and finds each planted mutant.
 
 This is the short audit: gross faults, in seconds. The long one, which sees finer faults and says how tight the bounds
-are, is ``benchmarks/audit.py``; what it found stands in ``docs/benchmarks.md``.
+are, is ``benchmarks/audit.py``; what it found stands in ``docs/evidence/benchmarks.md``.
 
 The mechanism writes down what ran and ends where that is not what was priced. Where a fault shows there, it never
 reaches the audit; the audit is for the same fault with that check misled or asleep.

@@ -39,7 +39,7 @@ def test_drawings_are_varied_and_others_hardly(epsilon):
 
 
 def test_the_recipes_follow_where_labels_are_well_known():
-    """The settings that docs/journal/images.md reports at epsilon 10, from the schema and the price alone."""
+    """The settings that docs/evidence/journal/images.md reports at epsilon 10, from the schema and the price alone."""
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="drawings") == (1.0, 2.0, 1.0, 0.6, 150, 1000)
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="photographs") == (0.5, 0.5, 1.5, 0.6, 150, 1000)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="drawings") == (2000, 4096, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""``docs/pitfalls.md`` names every rule and every row, and each test it names is there."""
+"""``docs/evidence/pitfalls.md`` names every rule and every row, and each test it names is there."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def check_page(text):
 
 
 def test_the_page_is_whole():
-    check_page((ROOT / "docs/pitfalls.md").read_text(encoding="utf-8"))
+    check_page((ROOT / "docs/evidence/pitfalls.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("mutant", ["a row left out", "a test that is not there", "a rule untested"])
 def test_a_page_with_a_hole_is_caught(lab, mutant):
-    text = (ROOT / "docs/pitfalls.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/evidence/pitfalls.md").read_text(encoding="utf-8")
     if mutant == "a row left out":
         text = re.sub(r"^\| R12 · 21 .*$", "", text, flags=re.MULTILINE)
     elif mutant == "a rule untested":

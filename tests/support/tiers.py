@@ -1,7 +1,7 @@
 """Three tiers of the suite: ``scripts/test --quick`` for every edit, ``scripts/test`` for every commit, and ``--all``.
 
 The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples and more draws
-of noise, slower students. No rule of docs/pitfalls.md rests on it
+of noise, slower students. No rule of docs/evidence/pitfalls.md rests on it
 alone, and no search in tests of the private core is cut short.
 
 The quick tier leaves out two things: of a test that runs with several parameters every case but the first, and the

@@ -6,7 +6,7 @@ recognises, and those that only the second does. An image is in one of three cel
 
 A labeller that is right itself may teach less than what it overrules, since it picks images near the borders of labels:
 of 4,000 images of clothes at ε = 10 it was right for 87 %, and a logistic regression lost ten points by it
-(docs/journal/images.md). So both ways of labelling are compared by what they teach.
+(docs/evidence/journal/images.md). So both ways of labelling are compared by what they teach.
 """
 
 from __future__ import annotations

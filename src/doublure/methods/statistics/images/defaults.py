@@ -36,7 +36,7 @@ proportion to the precision are cautious. A batch has so many images of a label,
 that noise. A fit ends before, once its distance is within its error.
 
 A setting given by the user is kept, and so are the usual values of those that were chosen together with it. The choice
-is described in docs/journal/images.md ("How the settings of guided were chosen").
+is described in docs/evidence/journal/images.md ("How the settings of guided were chosen").
 """
 
 from __future__ import annotations
