@@ -257,3 +257,11 @@ def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, syn
     report.save(tmp_path / "page.html")
     assert "No attack was made: no holdout was given" in (tmp_path / "page.html").read_text()
     assert "too few" in evaluate.report(synthesizer, real, real[:30].assign(number=1, copy=1)).attacks_skipped
+
+
+def test_swapped_arguments_get_a_line_and_no_traceback():
+    real = pd.DataFrame({"a": [1, 2]})
+    with pytest.raises(SettingError, match="syn: is a DataFrame, not a synthesizer; give what db.fit or db.load"):
+        evaluate.report(real, real)
+    with pytest.raises(SettingError, match="syn: is a DataFrame"):
+        evaluate.compare({"one": real}, real, real)

@@ -120,7 +120,7 @@ def test_a_large_column_is_looked_through_quickly(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over_and_other_kinds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(InputError, match="already exists; choose another -o, or give --force"):
+    with pytest.raises(InputError, match="already exists; choose another --values, or give --force"):
         list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
     with pytest.raises(SettingError, match="is for tables, not images"):
         list_misfits(Schema.parse("doublure: 1\nkind: images\nimages: {}"), FRAME, tmp_path / "new.csv")

@@ -58,14 +58,14 @@ def plan(
         raise SettingError("takes an ε, which --want is to find", field="--preset", remedy="leave one of the two out")
     given = {"public": public, "provenance": provenance}
     asked = settings(set_) | {name: str(path) for name, path in given.items() if path is not None}
-    with TerminalProgress() as progress:
-        progress.stage("find the noise that spends no more than the budget")
-        chosen = AUTO if method is None else method
-        if want is None:
-            made, said = make(schema, method=chosen, preset=preset, epsilon=epsilon, delta=delta, **asked), ""
-        else:
+    chosen = AUTO if method is None else method
+    if want is None:
+        made, said = make(schema, method=chosen, preset=preset, epsilon=epsilon, delta=delta, **asked), ""
+    else:
+        with TerminalProgress() as progress:
+            progress.stage("find the least budget that suffices")
             granted = least_epsilon(schema, want, method=chosen, delta=delta, **asked)
-            made, said = granted.plan, f"\n{granted.explain()}"
+        made, said = granted.plan, f"\n{granted.explain()}"
     if out is not None and _holds(out, made):
         said += f"\n{out} holds this plan already"
     elif out is not None:

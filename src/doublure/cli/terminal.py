@@ -326,7 +326,7 @@ def _usage(error: Any) -> SettingError:
     field = getattr(error, "option_name", None) or max(names, key=len, default=None)
     if kind == "NoArgsIsHelpError" or field == "--json":  # every command takes --json, so the command is missing
         kind, field = "NoArgsIsHelpError", None
-    said = str(error.message).strip().rstrip(".")
+    said = str(error.message).strip().rstrip(".?")
     message = {
         "NoArgsIsHelpError": "a command is missing",
         "NoSuchOption": "is not an option of this command",

@@ -88,7 +88,7 @@ def list_misfits(
     """
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
-    check_output(path, read, forced=force)
+    check_output(path, read, forced=force, flag="--values")
     text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)

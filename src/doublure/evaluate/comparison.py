@@ -10,7 +10,7 @@ import numpy as np
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
-from doublure.evaluate.evaluation import make_report
+from doublure.evaluate.evaluation import make_report, require_synthesizer
 from doublure.measures.resampling import Resamples, simultaneous_widths
 from doublure.measures.scores import Score, loss
 from doublure.report.comparison import ComparedRun, Comparison, PairedDifference
@@ -46,6 +46,8 @@ def compare(
     """
     if not synthesizers:
         raise SettingError("names no run", field="runs", remedy="name a run folder or more")
+    for each in synthesizers.values():
+        require_synthesizer(each)
     columns = {name: list(one.schema.columns) for name, one in synthesizers.items()}
     if len({(one.schema.kind, *columns[name]) for name, one in synthesizers.items()}) > 1:
         raise SettingError("have different columns", field="runs", remedy="compare runs of the same schema")

@@ -145,6 +145,7 @@ def make_report(
         progress: Receives progress events.
         resamples: Receives the figures' resamples.
     """
+    require_synthesizer(syn)
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     if extractor is not None:
@@ -194,6 +195,17 @@ def make_report(
         means=evaluated.means(syn, train.content, seed) if attacks else (),
         examples=_example_rows(syn.schema, train.content, artificial, examples, seed) if examples else None,
     )
+
+
+def require_synthesizer(given: object) -> None:
+    """Refuse what is no synthesizer, such as the real data in its place.
+
+    Raises:
+        SettingError: It is none.
+    """
+    if not isinstance(getattr(given, "schema", None), ResolvedSchema):
+        remedy = "give what db.fit or db.load returned, and the real data after it"
+        raise SettingError(f"is a {type(given).__name__}, not a synthesizer", field="syn", remedy=remedy)
 
 
 def _has_rows(schema: ResolvedSchema) -> bool:

@@ -35,6 +35,7 @@ from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.unit import UNIT_ID, Unit, people_in
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
+from doublure.support.guessing import nearest_name
 
 
 class Federated(Frozen):
@@ -184,7 +185,9 @@ class Schema(Frozen):
     def _model(cls, kind: object) -> type[Self]:
         """Return the class that reads this kind: :class:`Schema`'s or :class:`ResolvedSchema`'s own for it."""
         found = MODELS.get(kind) if isinstance(kind, str) else None
-        # What is no kind at all is refused by a table's own model, which says what may stand there.
+        if found is None and (near := nearest_name(str(kind), MODELS.keys() - {SPLIT})):
+            raise SchemaError(f"{printable(str(kind))} is not a kind of data", field="kind", remedy=f"did you mean {near}?")
+        # What is near to no kind is refused by a table's own model, which says what may stand there.
         return cast("type[Self]", (found or MODELS["table"])[issubclass(cls, ResolvedSchema)])
 
     @classmethod

@@ -62,7 +62,6 @@ _NAMES: Mapping[str, str] = {
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
 _LEDGER = b'{"body":'
 _KEPT = {"run.json": "a run folder", "card.json": "a bundle"}
-_ANOTHER = "choose another -o"
 
 
 def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
@@ -142,7 +141,7 @@ def _fill(file: BinaryIO, size: int) -> None:
 
 
 def check_output(
-    out: Path, *reads: str | Path | None, replaces: Form | None = None, forced: bool | None = None
+    out: Path, *reads: str | Path | None, replaces: Form | None = None, forced: bool | None = None, flag: str = "-o"
 ) -> None:
     """Refuse to write where something would be lost; the one rule for every ``-o``.
 
@@ -161,31 +160,33 @@ def check_output(
         reads: Inputs of the command: the data, or the schema that a plan is made from.
         replaces: The form of the output, if a file of that form may be replaced; otherwise nothing may.
         forced: Whether ``--force`` was given, where a command has it: then other files are replaced, too.
+        flag: What gave the path.
 
     Raises:
         InputError: Naming the file and its kind.
     """
+    another = f"choose another {flag}"
     for name, what in _KEPT.items():
         if (out.parent / name).exists():
-            raise InputError(f"lies in {what}, which holds its own files only", field=out, remedy=_ANOTHER)
+            raise InputError(f"lies in {what}, which holds its own files only", field=out, remedy=another)
     if not os.path.lexists(out) or out.is_dir():
         return
     for given in reads:
         if given is not None and out.exists() and Path(given).exists() and out.samefile(given):
-            raise InputError("is read, and would be written over", field=out, remedy=_ANOTHER)
+            raise InputError("is read, and would be written over", field=out, remedy=another)
     if not out.is_file():
-        raise InputError("is no regular file, and is not replaced", field=out, remedy=_ANOTHER)
+        raise InputError("is no regular file, and is not replaced", field=out, remedy=another)
     beginning = _beginning(out)
     if beginning.startswith(_LEDGER):
-        raise InputError("is a ledger, and is never written over", field=out, remedy=_ANOTHER)
+        raise InputError("is a ledger, and is never written over", field=out, remedy=another)
     if forced:
         return
     if replaces is None:
         raise InputError(
-            "already exists", field=out, remedy=f"{_ANOTHER}, or {'remove it' if forced is None else 'give --force'}"
+            "already exists", field=out, remedy=f"{another}, or {'remove it' if forced is None else 'give --force'}"
         )
     if not _has_form(out, beginning, replaces):
-        raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=f"{_ANOTHER}, or remove it")
+        raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=f"{another}, or remove it")
 
 
 def _beginning(path: Path) -> bytes:
