@@ -17,7 +17,7 @@ from doublure.data.tables.opening import open_table
 from doublure.data.tables.writing import write_table
 from doublure.drafting.check import check
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.releasing.cells import DescribedColumn, InvalidCell
+from doublure.releasing.cells import DescribedColumn, InvalidCell, same
 from doublure.releasing.dictionary import dictionary
 from doublure.schema import Schema, columns
 from doublure.schema.columns import ParsedColumn, parsed, registry
@@ -365,3 +365,13 @@ def test_points_that_are_written_as_other_numbers_are_refused():
     coarse = classmethod(lambda cls, number: PaceColumn.format(100.0 if number == 300.0 else number))
     with pytest.raises(SettingError, match="examples or points as another one"):
         columns.register(pace(format=coarse, points=(100.0, 300.0)))
+
+
+@pytest.mark.parametrize(("kind", "missing"), [("date", "1900-01-01"), ("datetime", "1900-01-01 00:00")])
+def test_a_moment_that_stands_for_a_missing_cell_does_so_in_every_form(kind, missing):
+    entry = {"name": "born", "type": kind, "missing": [missing, "n/a"], "values": None, "bounds": None}
+    column = DescribedColumn.from_entry(entry, "born")
+    texts = column.of_texts([missing, "2001-02-03", "n/a"])
+    values = column.of_values(pd.Series(pd.to_datetime(["1900-01-01", "2001-02-03", None])))
+    assert np.isnan(texts[[0, 2]]).all()
+    assert same(texts, values)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -145,7 +146,8 @@ class DescribedColumn:
         missing = series.isna().to_numpy()
         if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
-            return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
+            since = seconds / SECONDS[self.model.clock]
+            return np.where(missing | np.isin(since, self._moments), np.nan, since)
         respelt = self.spelling is not None and self.spelling.digits is not None
         if not (self.labelled or respelt) and series.dtype.kind in "iuf":
             single = series.dtype in (np.dtype(np.float32), pd.Float32Dtype())
@@ -155,6 +157,15 @@ class DescribedColumn:
         labels = pd.Series(series.to_numpy(dtype=object)).map(label, na_action="ignore")
         missing = missing | labels.isin(self.tokens).to_numpy()
         return self._read(series.to_numpy(dtype=object), missing)
+
+    @property
+    def _moments(self) -> list[float]:
+        """The texts of missing cells that are dates or moments themselves, as numbers."""
+        found = []
+        for text in self.tokens:
+            with suppress(TypeError, ValueError, OverflowError, InvalidCell):
+                found.append(self._number(text))
+        return found
 
     def _read(self, column: Cells, missing: Cells) -> Cells:
         """Read cells, each distinct one once."""

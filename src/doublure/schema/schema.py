@@ -186,7 +186,9 @@ class Schema(Frozen):
         """Return the class that reads this kind: :class:`Schema`'s or :class:`ResolvedSchema`'s own for it."""
         found = MODELS.get(kind) if isinstance(kind, str) else None
         if found is None and (near := nearest_name(str(kind), MODELS.keys() - {SPLIT})):
-            raise SchemaError(f"{printable(str(kind))} is not a kind of data", field="kind", remedy=f"did you mean {near}?")
+            raise SchemaError(
+                f"{printable(str(kind))} is not a kind of data", field="kind", remedy=f"did you mean {near}?"
+            )
         # What is near to no kind is refused by a table's own model, which says what may stand there.
         return cast("type[Self]", (found or MODELS["table"])[issubclass(cls, ResolvedSchema)])
 
