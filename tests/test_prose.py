@@ -10,9 +10,10 @@ from sentences import LONGEST, MEAN, of_markdown, split, words
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LEFT = {
-    "README", "CONTRIBUTING", "architecture", "attacks", "evaluate", "evolution", "extending", "faq", "federated",
-    "images", "latent", "promise", "relational", "scale", "series", "evidence/benchmarks",
-    "evidence/methods", "evidence/schema",
+    "README", "CONTRIBUTING", "architecture", "attacks", "evaluate", "evolution", "extending", "faq",
+    "images", "latent", "promise", "series", "evidence/benchmarks",
+    "evidence/methods", "evidence/schema", "evidence/scale", "evidence/relational", "evidence/federated",
+    "evidence/evaluate", "evidence/attacks",
     "evidence/papers", "evidence/pitfalls", "evidence/journal/adult", "evidence/journal/attacks",
     "evidence/journal/bayesian", "evidence/journal/frigerio", "evidence/journal/images", "evidence/journal/inspection",
     "evidence/journal/latent", "evidence/journal/relational", "evidence/journal/series", "evidence/journal/speed",
