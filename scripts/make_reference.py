@@ -2,8 +2,8 @@
 
     python scripts/make_reference.py FOLDER      # scripts/docs does that
 
-``FOLDER/reference`` gets a page for the package, one for each public module, and one for the command line. Nothing of
-it is committed: the docstrings are the source.
+``FOLDER/reference`` gets pages for the package, each public module, settings, and the command line. Nothing of it is
+committed: the docstrings are the source.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import shutil
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ import typer
 
 import doublure
 from doublure.cli.main import app
+from doublure.methods import registry
+from doublure.public.settings import TYPES as PUBLIC
+from doublure.training.settings import MethodSettings
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MODULES = tuple(name for name in doublure.__all__ if inspect.ismodule(getattr(doublure, name)))
@@ -31,6 +35,10 @@ UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 """What a page of evidence begins with on the site: a search finds what one uses, not what was measured."""
 SECTIONS = {"Args", "Arguments", "Attributes", "Returns", "Yields", "Raises", "Example", "Examples", "Note", "Source"}
 RULE = re.compile(r"^ *={3,}(?: +={3,})+ *$", flags=re.MULTILINE)
+_KINDS = {
+    "table": "tables", "images": "images", "series": "time series", "relational": "related tables",
+    "visits": "rows of a unit",
+}  # fmt: skip
 _LISTS = {"Args", "Arguments", "Attributes", "Raises"}
 
 
@@ -227,6 +235,38 @@ def command_page() -> str:
     return page("Command line", said, [command(f"doublure {name}", each) for name, each in root.commands.items()])
 
 
+def settings_page() -> str:
+    """Return the page of every method's settings, by kind of data, as the docstrings of their classes have them."""
+    parts = []
+    for name in registry.METHODS:
+        found = registry.method(name).settings_type
+        parts.append(f"## `{name}`")
+        parts += _settings_tables(name, [found] if isinstance(found, type) else found.values())
+    parts += ["## `doublure public fit`", *_settings_tables("public fit", PUBLIC.values())]
+    said = "Give a setting by `--set NAME=VALUE`, or as an argument of `db.plan`. With `null`, the plan chooses."
+    return page("Settings", said, parts)
+
+
+def _settings_tables(name: str, types: Iterable[type[MethodSettings]]) -> list[str]:
+    """Return headings and tables of a method's settings."""
+    return [part for each in types for part in (f"### `{name}` on {_KINDS[each.data]}", _settings_table(each))]
+
+
+def _settings_table(settings: type[MethodSettings]) -> str:
+    """Return a table of a class's settings: name, default and meaning; a class's own words precede its parents'."""
+    said: dict[str, str] = {}
+    for each in settings.__mro__:
+        body = (inspect.cleandoc(each.__doc__ or "")).partition("\nAttributes:\n")[2].split("\n\n")[0]
+        for names_, meaning in entries(body.splitlines()) if body else ():
+            for name in names_.split(", "):
+                said.setdefault(name, meaning)
+    lines = []
+    for name, field in settings.model_fields.items():
+        default = "" if field.is_required() else f"`{json.dumps(field.get_default(call_default_factory=True))}`"
+        lines.append(f"| `{name}` | {default} | {marked(said[name]).replace('|', chr(92) + '|')} |")
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *lines])
+
+
 def write(folder: Path) -> None:
     """Copy the pages and write the reference beside them."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -235,7 +275,7 @@ def write(folder: Path) -> None:
         page.write_text(UNSEARCHED + page.read_text(encoding="utf-8"), encoding="utf-8")
     reference = folder / "reference"
     reference.mkdir()
-    for name, text in [*python_pages(), ("command-line.md", command_page())]:
+    for name, text in [*python_pages(), ("command-line.md", command_page()), ("settings.md", settings_page())]:
         (reference / name).write_text(text, encoding="utf-8")
 
 

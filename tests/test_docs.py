@@ -98,10 +98,11 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 RUN = {"attacks", "evolution", "extending", "faq", "images", "latent", "relational", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
-    "federated": "federated/test_page.py", "inference": "test_syntheses.py", "sources": "databases/test_page.py",
+    "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
+    "sources": "databases/test_page.py",
 }  # fmt: skip
 """Pages whose examples another file of tests runs."""
-TYPED = {"choosing-epsilon", "index", "install", "which-method"}
+TYPED = {"choosing-epsilon", "index", "install"}
 """Pages whose commands are typed in a folder with the census table and its schema."""
 PAGES = pytest.mark.parametrize(
     "page", [ATTACKS, EVOLUTION, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name

@@ -17,6 +17,8 @@ from tiers import exhaustive
 
 import doublure as db
 from doublure.cli.main import app
+from doublure.methods.registry import METHODS
+from doublure.methods.registry import method as method_of
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ("scale", "federated", "relational", "extending", "results", "promise", "architecture")
@@ -97,6 +99,16 @@ def test_every_command_and_option_stands_in_the_reference(pages):
 
     for name, command in typer.main.get_command(app).commands.items():
         walk(f"doublure {name}", command)
+
+
+def test_every_setting_stands_in_the_reference(pages):
+    text = (pages / "reference" / "settings.md").read_text(encoding="utf-8")
+    for name in METHODS:
+        (section,) = re.findall(rf"^## `{name}`\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+        types = method_of(name).settings_type
+        for settings in [types] if isinstance(types, type) else types.values():
+            meanings = {own: rf"^\| `{own}` \| .* \| \S.* \|$" for own in settings.model_fields}
+            assert [own for own, row in meanings.items() if not re.search(row, section, flags=re.MULTILINE)] == []
 
 
 def test_a_docstring_becomes_markdown(maker):

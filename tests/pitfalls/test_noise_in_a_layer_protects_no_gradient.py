@@ -92,7 +92,7 @@ def test_the_method_claims_nothing_of_it():
 
 @pytest.mark.parametrize(("relation", "epsilon"), [("add-remove", 2.75), ("replace-one", 6.13)])
 def test_one_released_score_is_a_gaussian_mechanism_and_nothing_more(relation, epsilon):
-    """The figures of docs/methods.md, for σ = 1.5 and C = 1 at δ = 1e-5: the paper takes them for its generator's."""
+    """The figures of docs/evidence/methods.md, for σ = 1.5, C = 1, δ = 1e-5: the paper's generator has them."""
     settings = ImageNoisecriticSettings()
     score = GaussianEvent(noise_multiplier=settings.feature_noise / settings.feature_clip)
     assert epsilon_of([score], 1e-5, relation=relation) == pytest.approx(epsilon, abs=0.01)

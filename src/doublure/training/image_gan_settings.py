@@ -27,7 +27,7 @@ class ImageAdversarialSettings(AdversarialSettings):
     """The networks of a GAN on images.
 
     The defaults were chosen on the first 50,000 of MNIST's training images, with classifiers tested on its last 10,000
-    (docs/methods.md); the papers' own are ``loss=wgan-gp, n_critic=5, activation=selu, critic_lr=generator_lr=1e-4``.
+    (docs/evidence/methods.md); the papers' own are ``loss=wgan-gp, n_critic=5, activation=selu`` and rates of 1e-4.
 
     Attributes:
         critic_channels: Output channels of the critic's convolutions, each of which halves the sides.

@@ -3,7 +3,7 @@
 It is a linear model on second-order scattering features (Tramèr and Boneh 2021), fitted by noisy gradient descent with
 momentum on all records. A linear model's gradient is an outer product, so clipping and summing are one product a step.
 The mean and the main directions of the features come from images of a generator fitted to an earlier release. That
-costs nothing, and removes the part that all images share before noise is added (gains: docs/methods.md).
+costs nothing, and removes the part that all images share before noise is added (gains: docs/evidence/methods.md).
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class BayesianSettings(PrivateSettings, RecipeSettings):
     """Settings of the Bayesian accountant: noise, lots and steps are fixed, and their cost is measured in the run.
 
     Attributes:
-        recipe: The set of defaults for settings that are not given: ours, or the paper's (docs/methods.md lists what
-            the paper leaves open, and the values used instead).
+        recipe: The set of defaults for settings that are not given: ours, or the paper's (docs/evidence/methods.md has
+            what the paper leaves open, and the values used instead).
         paired: Whether ``wgan`` clips each real record together with a generated one, as the other losses must.
         noise_multiplier: σ, the noise's standard deviation over the sensitivity (C, or 2 C if ``clipping`` is
             ``batch``). None: from the ceiling on ε_μ and ``expected_distance``.

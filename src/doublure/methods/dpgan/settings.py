@@ -24,7 +24,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
 
     There is no normalisation, which would mix generated images, and no gradient penalty with the logistic loss: the
     steps are clipped and noised, and without it twice as many take the same time. The few steps are larger than those
-    of ``gan`` (docs/methods.md).
+    of ``gan`` (docs/evidence/methods.md).
     """
 
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500}

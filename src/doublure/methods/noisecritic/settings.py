@@ -58,7 +58,7 @@ class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings, Rec
 
     Attributes:
         recipe: The set of defaults: ``paper`` (2019), ``paper-2018``, or ``doublure``: larger steps, fewer of them, and
-            an average of the generator's weights (docs/methods.md has what it brings).
+            an average of the generator's weights (docs/evidence/methods.md has what it brings).
         labels: ``record``: the label is part of the record, and passes through the noise layer with it (2018, §4.1: the
             paper's choice). ``votes``: noisy votes replace it (:mod:`doublure.methods.noisecritic.label_votes`).
         label_epsilon: ε₂ of the votes, for the labels alone.

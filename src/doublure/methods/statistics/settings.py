@@ -30,13 +30,13 @@ LEARNED_BY_NETWORKS = frozenset({
 """Settings of images that a Gaussian does not have; before the model is chosen, only the user can have set them."""
 _DRAWN_BY_NETWORKS = LEARNED_BY_NETWORKS | {"channels", "enlargement", "doubling"}
 _ENLARGED_CHANNELS = (64, 32)
-"""Channels of a larger first map with one doubling, which draws straighter faces (docs/images.md)."""
+"""Channels of a larger first map with one doubling, which draws straighter faces (docs/evidence/methods.md)."""
 FEATURE_SEED = 0
 """Public seed of the features of images."""
 TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE, LOOK_SHARE = 0.4, 0.27, 0.05, 0.01, 0.1
 """Shares of a copula's budget for trees of each step's values, trees within groups, pairs of present and missing steps,
 the contrast of calm and busy stretches, and what series look like as a whole; the rest is for products. Their choice:
-docs/methods.md."""
+docs/evidence/methods.md."""
 CONSTANT_SHARE = 0.15
 """Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1
