@@ -261,7 +261,7 @@ def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, syn
 
 def test_swapped_arguments_get_a_line_and_no_traceback():
     real = pd.DataFrame({"a": [1, 2]})
-    with pytest.raises(SettingError, match="syn: is a DataFrame, not a synthesizer; give what db.fit or db.load"):
+    with pytest.raises(SettingError, match="syn: is a DataFrame, not a synthesizer"):
         evaluate.report(real, real)
     with pytest.raises(SettingError, match="syn: is a DataFrame"):
         evaluate.compare({"one": real}, real, real)
