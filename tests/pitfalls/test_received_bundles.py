@@ -106,7 +106,10 @@ def test_a_framed_page_may_do_nothing(tmp_path):
         (
             frames,
             "framed",
-            ('headers={"content-security-policy": POLICY}', 'headers={"content-security-policy": "default-src \'none\'"}'),
+            (
+                'headers={"content-security-policy": POLICY}',
+                'headers={"content-security-policy": "default-src \'none\'"}',
+            ),
         ),
         (ProjectFolder, "open", ("os.open(last, _FILE, dir_fd=at)", "os.open(last, os.O_RDONLY, dir_fd=at)")),
     ],
@@ -134,7 +137,11 @@ def check_unchecked_card(folder):
     (job / "job.json").write_text(json.dumps(told))
     (job / "lock").write_text("")
     passed = received._fingerprint(folder / "bundle")
-    for own, fingerprint in (({"1"}, "of another card"), ({"1"}, None), (set(), passed)):  # the last came with the folder
+    for own, fingerprint in (
+        ({"1"}, "of another card"),
+        ({"1"}, None),
+        (set(), passed),
+    ):  # the last came with the folder
         visit.studio.own_jobs.clear()
         visit.studio.own_jobs.update(own)
         (job / "outcome.json").write_text(json.dumps({"ok": True, "result": {"fingerprint": fingerprint}}))

@@ -9,7 +9,7 @@ import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -347,10 +347,8 @@ def test_of_two_files_of_one_name_none_replaces_the_other(tmp_path, monkeypatch)
     written, together = data.write_atomic, threading.Barrier(2, timeout=1)
 
     def slow(*args, **how):
-        try:
+        with suppress(threading.BrokenBarrierError):
             together.wait()
-        except threading.BrokenBarrierError:
-            pass
         written(*args, **how)
 
     monkeypatch.setattr(data, "write_atomic", slow)

@@ -118,7 +118,6 @@ class StudioJobs:
             None,
         )
 
-
     def latest_own(self, verb: str, **about: str) -> StudioJob | None:
         """Return the newest job of a verb about something, if it was started since the studio was.
 

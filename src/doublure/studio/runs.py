@@ -16,7 +16,6 @@ from doublure.studio.visit import Studio, Visit
 State = Literal["none", "running", "done", "unfinished", "unbegun", "refused", "killed"]
 
 
-
 class FoundRun(NamedTuple):
     """A run of the project.
 

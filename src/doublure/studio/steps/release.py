@@ -56,7 +56,7 @@ def show(visit: Visit) -> Page:
         "bundle": name if there else None,
         "archive": f"{name}.zip" if (studio.root / f"{name}.zip").is_file() else None,
         "fingerprint": spelt(str(written.result["fingerprint"])) if there and written and written.result else None,
-        "check": jobs.latest_own("verify", bundle=name) if there else None,
+        "check": jobs.latest("verify", bundle=name) if there else None,
     }
     return Page("release.html.j2", context)
 
@@ -126,7 +126,9 @@ def archive(visit: Visit) -> Any:
         "content-length": str(os.fstat(file.fileno()).st_size),
     }
     parts = iter(lambda: file.read(2**20), b"")
-    return StreamingResponse(parts, headers=headers, media_type="application/zip", background=BackgroundTask(file.close))
+    return StreamingResponse(
+        parts, headers=headers, media_type="application/zip", background=BackgroundTask(file.close)
+    )
 
 
 def _rows(visit: Visit) -> int:
