@@ -19,7 +19,7 @@ from doublure.support.extras import require_studio
 LOCAL = "127.0.0.1"
 _PATIENCE = 5.0
 _OPEN = (
-    "Others on the network can reach this address, and read the token and every page on their way: nothing is encrypted. "
+    "Others on the network can reach this address, and read the token and every page: nothing is encrypted. "
     "Leave --host out and use ssh -L where you can."
 )
 
