@@ -41,39 +41,35 @@ class _Fork:
 
 
 @contextmanager
-def forked_jobs() -> Iterator[None]:
-    """Let commands of the studio be forks for as long as the block runs."""
+def forking() -> Iterator[Any]:
+    """Yield what starts a command as a fork; it takes what :class:`subprocess.Popen` takes."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {**os.environ, "PYTHONPATH": SOURCE}
-    server = subprocess.Popen(
-        [sys.executable, "-P", __file__, str(there.fileno())], pass_fds=[there.fileno()], env=environment
-    )
+    words = [sys.executable, "-P", __file__, str(there.fileno())]
+    server = subprocess.Popen(words, pass_fds=[there.fileno()], env=environment)
     there.close()
 
-    def start(
-        words: Sequence[str],
-        *,
-        cwd: Path,
-        stdout: Any,
-        stderr: Any,
-        env: Mapping[str, str],
-        pass_fds: Sequence[int],
-        **_: Any,
-    ) -> _Fork:
+    def start(words: Sequence[str], *, cwd: Path, stdout: Any, stderr: Any, env: Any, pass_fds: Any, **_: Any) -> _Fork:
         assert words[1:4] == ["-P", "-m", "doublure"]
         told = json.dumps({"words": list(words[4:]), "cwd": str(cwd), "env": dict(env)}).encode()
         assert len(told) < _MOST
         socket.send_fds(here, [told], [stdout.fileno(), stderr.fileno(), *pass_fds])
         return _Fork(int(here.recv(100)))
 
+    try:
+        yield start
+    finally:
+        here.close()
+        server.wait(60)
+
+
+@contextmanager
+def forked_jobs(start: Any) -> Iterator[None]:
+    """Let commands of the studio be forks for as long as the block runs."""
     with pytest.MonkeyPatch.context() as patched:
         stand_in = SimpleNamespace(Popen=start, DEVNULL=subprocess.DEVNULL)
         patched.setattr("doublure.studio.jobs.subprocess", stand_in)
-        try:
-            yield
-        finally:
-            here.close()
-            server.wait(30)
+        yield
 
 
 def _serve(asked: socket.socket) -> None:

@@ -144,7 +144,7 @@ def _check_extent(text: str) -> None:
             if anchor is not None:
                 anchored[anchor] = values - before
         elif isinstance(event, yaml.AliasEvent):
-            values += anchored.get(event.anchor, 1)
+            values += anchored.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
             values += 1
         if values > _MOST_VALUES:
