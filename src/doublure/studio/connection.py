@@ -13,6 +13,7 @@ there are too many                     it is closed: half of the descriptors are
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import h11
@@ -94,7 +95,8 @@ class Connection(H11Protocol):  # type: ignore[misc]
 def _most_connections() -> int:
     import resource
 
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if most == resource.RLIM_INFINITY else most // 2
 
 
 __all__ = ["PATIENCE", "Connection"]
