@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -81,13 +82,14 @@ def check_frames(folder):
     folder.mkdir()
     (folder / "card.html").write_text("<script>1</script>")
     (folder / "link.html").symlink_to(folder / "card.html")
-    policy = frames.framed(folder / "card.html").headers["content-security-policy"]
+    inside = ProjectFolder(folder)
+    policy = frames.framed_file(inside, "card.html").headers["content-security-policy"]
     said = {part.split()[0]: part.split()[1:] for part in policy.split(";")}
     assert said["sandbox"] == []
     assert said["default-src"] == ["'none'"]
     assert "script-src" not in said
     with pytest.raises(DoublureError):
-        frames.framed(folder / "link.html")
+        frames.framed_file(inside, "link.html")
 
 
 def test_a_framed_page_may_do_nothing(tmp_path):
@@ -99,14 +101,21 @@ def test_a_framed_page_may_do_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "edit",
+    ("owner", "name", "edit"),
     [
-        ('headers={"content-security-policy": POLICY}', 'headers={"content-security-policy": "default-src \'none\'"}'),
-        ("not page.is_file() or page.is_symlink()", "not page.is_file()"),
+        (
+            frames,
+            "framed",
+            (
+                'headers={"content-security-policy": POLICY}',
+                'headers={"content-security-policy": "default-src \'none\'"}',
+            ),
+        ),
+        (ProjectFolder, "open", ("os.open(last, _FILE, dir_fd=at)", "os.open(last, os.O_RDONLY, dir_fd=at)")),
     ],
 )
-def test_a_frame_with_a_hole_is_caught(tmp_path, monkeypatch, edit):
-    plant(monkeypatch, frames, "framed", edit)
+def test_a_frame_with_a_hole_is_caught(tmp_path, monkeypatch, owner, name, edit):
+    plant(monkeypatch, owner, name, edit)
     with pytest.raises((AssertionError, KeyError, pytest.fail.Exception)):
         check_frames(tmp_path / "a")
 
@@ -117,6 +126,8 @@ def check_unchecked_card(folder):
     (folder / "bundle").mkdir(parents=True)
     for name in ("card.json", "card.html"):
         (folder / "bundle" / name).write_text("{}")
+    page = hashlib.sha256(b"{}").hexdigest()
+    (folder / "bundle" / "card.json").write_text(json.dumps({"files": [{"path": "card.html", "sha256": page}]}))
     visit = Visit(studio=Studio(ProjectFolder(folder)), query={"bundle": "bundle"})
     with pytest.raises(DoublureError):
         received.card(visit)
@@ -125,22 +136,39 @@ def check_unchecked_card(folder):
     told = {"arguments": ["verify", "bundle"], "about": {"received": "bundle"}, "began": ""}
     (job / "job.json").write_text(json.dumps(told))
     (job / "lock").write_text("")
-    for fingerprint in ("of another card", None):
+    passed = received._fingerprint(folder / "bundle")
+    for own, fingerprint in (
+        ({"1"}, "of another card"),
+        ({"1"}, None),
+        (set(), passed),
+    ):  # the last came with the folder
+        visit.studio.own_jobs.clear()
+        visit.studio.own_jobs.update(own)
         (job / "outcome.json").write_text(json.dumps({"ok": True, "result": {"fingerprint": fingerprint}}))
         with pytest.raises(DoublureError):
             received.card(visit)
-    passed = {"ok": True, "result": {"fingerprint": received._fingerprint(folder / "bundle")}}
-    (job / "outcome.json").write_text(json.dumps(passed))
+    visit.studio.own_jobs.add("1")
     assert received.card(visit).status_code == 200
+    (folder / "bundle" / "card.html").write_text("another page")
+    with pytest.raises(DoublureError):
+        received.card(visit)
 
 
 def test_a_card_is_shown_after_its_check_alone(tmp_path):
     check_unchecked_card(tmp_path / "a")
 
 
-@pytest.mark.parametrize("edit", ["True", "bool(job.result)"])
-def test_a_card_shown_unchecked_is_caught(tmp_path, monkeypatch, edit):
-    plant(monkeypatch, received, "_is_of", ('job.result.get("fingerprint") == _fingerprint(path)', edit))
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (received, "_is_of", ('job.result.get("fingerprint") == fingerprint', "True")),
+        (received, "_is_of", ('job.result.get("fingerprint") == fingerprint', "bool(job.result)")),
+        (received, "card", ("_sha256(shown) not in _hashes(listed)", "False")),
+        (jobs.StudioJobs, "latest_own", ("found.name in self._own", "True")),
+    ],
+)
+def test_a_card_shown_unchecked_is_caught(tmp_path, monkeypatch, owner, name, edit):
+    plant(monkeypatch, owner, name, edit)
     with pytest.raises(pytest.fail.Exception):
         check_unchecked_card(tmp_path / "a")
 

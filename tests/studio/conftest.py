@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from forked_jobs import forked_jobs, forking
 from studios import StudioClient
 
 
@@ -34,6 +35,34 @@ admitted,date,,2022-01-01,2024-12-31,false,
 discharged,date,,2022-01-01,2024-12-31,false,
 note,omit,,,,,
 """
+
+
+@pytest.fixture(scope="session")
+def people():
+    """Return rows of people that nothing is known about: sex and age."""
+    random = np.random.default_rng(3)
+    return pd.DataFrame({"sex": random.choice(["Female", "Male"], 300), "age": random.integers(17, 91, 300)})
+
+
+@pytest.fixture(scope="session")
+def forks():
+    """What starts a command that need not import its libraries."""
+    with forking() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def forked(forks):
+    """A module whose commands need not import their libraries."""
+    with forked_jobs(forks):
+        yield
+
+
+@pytest.fixture
+def forked_here(forks):
+    """A test whose commands need not."""
+    with forked_jobs(forks):
+        yield
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_stopping_is_what_ctrl_c_does(jobs):
     assert ended(job).state in ("stopped", "killed", "done")  # done before the signal, or not yet listening
 
 
-def test_names_that_look_like_flags_are_no_flags(jobs):
+def test_names_that_look_like_flags_are_no_flags(jobs, forked_here):
     assert [operand(each) for each in ("-rf.csv", "--help", "a b.csv")] == ["./-rf.csv", "./--help", "a b.csv"]
     (jobs.folder / "--version").write_text("")
     assert ended(jobs.start(["verify", operand("--version")])).state == "refused"
@@ -126,7 +126,7 @@ def test_no_place_of_python_is_relative_to_the_folder(jobs, monkeypatch):
     assert not (jobs.folder / "ran").exists()
 
 
-def test_what_commands_said_is_its_owners_alone(jobs):
+def test_what_commands_said_is_its_owners_alone(jobs, forked_here):
     job = ended(jobs.start(["keys", "new", "-o", "key"]))
     assert {each.stat().st_mode & 0o777 for each in (job.path, jobs.room, jobs.room.parent)} == {0o700}
     assert {each.stat().st_mode & 0o777 for each in job.path.iterdir()} == {0o600}

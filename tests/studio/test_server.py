@@ -104,3 +104,14 @@ def test_whose_a_connection_is_stands_in_the_kernels_table(tmp_path, monkeypatch
     assert peer.is_strange(("127.0.0.1", 50000), ("127.0.0.1", 8600)) is strange
     assert peer.is_strange(("127.0.0.1", 50001), ("127.0.0.1", 8600))  # gone already
     assert not peer.is_strange(("192.168.1.7", 50000), ("192.168.1.5", 8600))
+
+
+def test_ctrl_c_is_how_a_studio_ends(folder, monkeypatch):
+    pytest.importorskip("uvicorn")
+    from doublure.cli.studio import serve_until_interrupted
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server, "serve", interrupted)
+    assert "project.yaml" in serve_until_interrupted(folder, browser=False).text

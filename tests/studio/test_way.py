@@ -15,6 +15,8 @@ from studios import StudioClient
 import doublure as db
 from doublure.studio.runs import jobs_in
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 SCHEMA = """
 doublure: 1
 kind: table
@@ -27,10 +29,10 @@ columns:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory, small, few_draws):
+def prepared(tmp_path_factory, people, forked):
     """A project that is planned: data, schema, ledger, plan."""
     folder = tmp_path_factory.mktemp("planned")
-    small.frame()[["sex", "age"]].to_csv(folder / "people.csv", index=False)
+    people.to_csv(folder / "people.csv", index=False)
     (folder / "people.schema.yaml").write_text(SCHEMA)
     client = StudioClient(folder)
     assert client.post("/data/choose", place="people.csv", schema="people.schema.yaml").status_code == 200

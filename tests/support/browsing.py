@@ -59,14 +59,9 @@ class Server:
         assert self.said, "the studio said nothing"
         self.url = self.said[-1].strip()
 
-    def kill(self) -> None:
-        """Kill it without a word."""
+    def kill(self) -> str:
+        """Kill it without a word, and return all that it said."""
         self._process.send_signal(signal.SIGKILL)
-        self._end()
-
-    def stop(self) -> str:
-        """End it as Ctrl-C does, and return all that it said."""
-        self._process.send_signal(signal.SIGINT)
         return self._end()
 
     def _end(self) -> str:
@@ -120,8 +115,10 @@ class Visitor:
 
     def press(self, selector: str) -> None:
         """Press a button, and wait for what follows."""
+        asks = self.page.locator("form[data-live], form[data-search]").count()
         self.page.locator(selector).click()
-        self.page.wait_for_timeout(250)  # longer than a form waits for the next key
+        if asks:
+            self.page.wait_for_timeout(250)  # longer than such a form waits for the next key
         self.settle()
 
     def wait(self, text: str) -> None:
@@ -150,6 +147,11 @@ class Visitor:
             for each in said["violations"]
             for node in each["nodes"]
         ]
+
+    def look(self, scheme: str, width: int) -> None:
+        """Show the page that is in front in another scheme and width, without asking for it again."""
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.set_viewport_size({"width": width, "height": 900})
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the window."""

@@ -19,6 +19,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
@@ -69,6 +70,7 @@ SECONDS = Path(__file__).with_name("seconds.json")
 
 exhaustive = pytest.mark.exhaustive
 _SHARE = 5
+_Any = TypeVar("_Any")
 
 
 def is_long(path: Path) -> bool:
@@ -122,8 +124,8 @@ def keep_seconds(reports: Iterable[pytest.TestReport]) -> None:
     SECONDS.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
-def by_tier(usual: int, whole: int) -> int:
-    """Return the first number, or the second where everything runs."""
+def by_tier(usual: _Any, whole: _Any) -> _Any:
+    """Return the first, or the second where everything runs."""
     return whole if ALL else usual
 
 

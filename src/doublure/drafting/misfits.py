@@ -93,13 +93,17 @@ def list_misfits(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
     for note in notes:
-        writer.writerow(("", printable(note.column), "", str(note)))
+        writer.writerow(("", _text(printable(note.column)), "", str(note)))
     for found in MISFITS[schema.kind](schema, data):
         counts[found.why in TOLERATED, found.column, found.why] += 1
-        cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell
-        writer.writerow((found.row, found.column, cell, found.why))
+        writer.writerow((found.row, _text(found.column), _text(found.cell), found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
     return {(column, why): counts[tolerated, column, why] for tolerated, column, why in sorted(counts)}
+
+
+def _text(cell: str) -> str:
+    """Return a cell of the list, or a name in it, that no spreadsheet takes for a formula."""
+    return f"'{cell}" if cell.startswith(_SPREADSHEET) and not _plain(cell) else cell
 
 
 def _plain(cell: str) -> bool:

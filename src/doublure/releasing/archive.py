@@ -7,6 +7,7 @@ a path that leads elsewhere        refused: absolute, with a drive, ``..``, a ba
 a link, a device, a folder below   refused: a bundle has plain files, and one folder, ``tables``
 two entries of one name            refused, also where names differ in case alone: another program may show the other
 an encrypted or odd compression    refused
+a list of entries above 1 MB       refused, before it is read: a bundle has some twenty
 more than half of what is free     refused, before the first byte is written, by the sizes that the archive states
 more bytes than an entry states    refused, as it is written; a stated ratio that deflate cannot reach, before
 a card or text of 100 MB           refused: such files are read whole
@@ -16,6 +17,8 @@ a card or text of 100 MB           refused: such files are read whole
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import stat
 import tempfile
@@ -113,10 +116,24 @@ def is_archive(path: str | Path) -> bool:
     return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
 
 
+class _ShortReads(io.FileIO):
+    """A file of which no more is read at once than an entry's part, nor than a list of entries may have.
+
+    An entry of 46 bytes becomes an object of a thousand, and an archive's list is read whole.
+    """
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = os.fstat(self.fileno()).st_size - self.tell()
+        if size > _AT_ONCE:
+            raise zipfile.BadZipFile("a list of entries that is too long")
+        return super().read(size) or b""
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _ShortReads(path) as file, zipfile.ZipFile(file) as archive:
             yield archive
     except FileNotFoundError:
         raise InputError("there is no such file", field=path, remedy="give the archive of a bundle") from None

@@ -157,7 +157,11 @@ def _answered(step: Step, visit: Visit, take: Callable[[Visit], str]) -> Respons
 async def _entered(studio: Studio, request: Request) -> AsyncIterator[Visit]:
     """Yield what was sent; its files are open, and on the disk but for their beginnings."""
     length = request.headers.get("content-length", "")
-    if not (length.isascii() and length.isdigit() and len(length) < 20) or int(length) > LARGEST_UPLOAD:
+    with_files = request.headers.get("content-type", "").startswith("multipart/")
+    largest = LARGEST_UPLOAD if with_files else _LARGEST_FIELD  # fields are held in memory, and files are not
+    if not (length.isascii() and length.isdigit() and len(length) < 20) or int(length) > largest:
+        raise HTTPException(413)
+    if "transfer-encoding" in request.headers:  # it counts, and the length that is stated beside it does not
         raise HTTPException(413)
     async with request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES, max_part_size=_LARGEST_FIELD) as sent:
         yield _read(studio, request, sent)

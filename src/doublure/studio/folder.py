@@ -1,14 +1,24 @@
-"""The folder of a project: paths inside it, and none outside."""
+"""The folder of a project: paths inside it, and none outside; one studio at a time."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from doublure.errors import InputError, escaped
+from doublure.errors import InputError, escaped, printable
+from doublure.support.files import Unwritable
 
+ROOM = ".studio"
+"""What the studio keeps of its own."""
 _LONGEST = 1_000
 _INSIDE = "give a name inside the folder that the studio was started in"
+_HOLDER = "address"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # of a pipe, an open without it would wait for a writer
 
 
 class ProjectFolder:
@@ -61,7 +71,83 @@ class ProjectFolder:
         found = self.path(name)
         if not found.exists():
             raise InputError("is not there", field=name, remedy="choose one of the folder's files")
+        if not found.is_file() and not found.is_dir():  # a pipe, whose reader waits for ever; a device
+            raise InputError("is neither a file nor a folder", field=name, remedy="choose one of the folder's files")
         return found
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file by descriptors, a folder after another: no link is followed, whenever it was set.
+
+        Raises:
+            InputError: As :meth:`existing`, or it is no file, or behind a link.
+        """
+        self.existing(name)
+        *folders, last = Path(name).parts
+        try:
+            at = os.open(self.root, _FOLDER)
+            try:
+                for part in folders:
+                    below = os.open(part, _FOLDER, dir_fd=at)
+                    os.close(at)
+                    at = below
+                found = os.open(last, _FILE, dir_fd=at)
+            finally:
+                os.close(at)
+            if stat.S_ISREG(os.fstat(found).st_mode):
+                return os.fdopen(found, "rb")
+            os.close(found)
+        except OSError:
+            pass
+        raise InputError("is no file, or is behind a link", field=name, remedy="choose one of the folder's files")
+
+    def room(self, name: str) -> Path:
+        """Return a folder for what the studio writes, made if there is none.
+
+        Raises:
+            Unwritable: It cannot be made.
+            InputError: There is a link of its name, which may lead elsewhere, or a file.
+        """
+        path = self.root / name
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise Unwritable(path, error) from None
+        if path.is_symlink() or not path.is_dir():
+            raise InputError("is a link or a file, where the studio has a folder", field=name, remedy="move it away")
+        return path
+
+    @contextmanager
+    def held(self, address: str) -> Iterator[None]:
+        """Hold the folder for one studio; the system lets go of it when the process ends, however it does.
+
+        Args:
+            address: Where this studio is, for another that is started here: without its token.
+
+        Raises:
+            InputError: There is one already; the message says where.
+        """
+        import fcntl
+
+        try:
+            handle = os.open(self.room(ROOM) / _HOLDER, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except (OSError, Unwritable):  # what cannot be written cannot be written over either
+            yield
+            return
+        with os.fdopen(handle, "r+", encoding="utf-8", errors="replace") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                where = printable(file.read(_LONGEST))
+                remedy = "open that one, or end it first"
+                raise InputError(f"has a studio already, at {where}", field=self.root.name, remedy=remedy) from None
+            except OSError:  # a disk of a network, without locks
+                pass
+            file.truncate(0)
+            file.write(address)
+            file.flush()
+            yield
 
     def name(self, path: Path) -> str:
         """Return the name of a path inside."""
@@ -73,7 +159,7 @@ class ProjectFolder:
             if entry.name.startswith("."):
                 continue
             try:
-                self.path(entry.name)
+                self.existing(entry.name)
             except InputError:
                 continue
             yield entry

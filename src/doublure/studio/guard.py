@@ -2,7 +2,7 @@
 
 The token stands in the address that the terminal prints. The first request with it gets a cookie and is sent on to the
 same address without the token. Every other request needs the cookie. DNS rebinding fails at the host, other pages at
-the origin, WebSockets always.
+the origin, WebSockets always; another user of this machine at the connection (:mod:`doublure.studio.connection`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
-
-from doublure.studio.peer import is_strange
 
 TOKEN = "token"
 """The key of the token in the address."""
@@ -51,10 +49,19 @@ class Guard:
 
     def __init__(self, app: Any, *, token: str, hosts: Iterable[str] = LOOPBACK, cookie: str = "doublure") -> None:
         self._app = app
-        self._token = token.encode()
+        self._tokens = {token.encode(): True}
         self._session = secrets.token_urlsafe(32).encode()
         self._hosts = frozenset(hosts)
         self._cookie = cookie
+
+    def once(self) -> str:
+        """Return another token, which lets in once.
+
+        It is for the command line of a browser, which other users may see, and for its history.
+        """
+        token = secrets.token_urlsafe(32)
+        self._tokens[token.encode()] = False
+        return token
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer, or hand on."""
@@ -76,8 +83,6 @@ class Guard:
         headers = _headers(scope)
         if refused := self._foreign(scope["method"], headers):
             await _say(sent, 403, refused)
-        elif is_strange(scope.get("client"), scope.get("server")):
-            await _say(sent, 403, "The studio is another user's of this machine.")
         elif (given := self._given_token(scope)) is not None:
             await self._enter(scope, sent, given)
         elif not self._has_cookie(headers):
@@ -105,9 +110,12 @@ class Guard:
 
     async def _enter(self, scope: Any, send: Any, given: str) -> None:
         """Exchange the token for a cookie, and send the browser on to the address without it."""
-        if scope["method"] not in _SAFE or not secrets.compare_digest(given.encode(), self._token):
+        matching = [token for token in self._tokens if secrets.compare_digest(given.encode(), token)]
+        if scope["method"] not in _SAFE or not matching:
             await _say(send, 403, "This token is not the studio's: open the address that the terminal printed.")
             return
+        if not self._tokens[matching[0]]:
+            del self._tokens[matching[0]]
         rest = urlencode([(key, value) for key, value in _query(scope) if key != TOKEN])
         path = quote("/" + scope["path"].lstrip("/\\"))  # two slashes at its beginning would name another host
         where = path + (f"?{rest}" if rest else "")
@@ -148,5 +156,7 @@ def _host_name(host: str) -> str | None:
 
 async def _say(send: Any, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
     own = [(b"content-type", b"text/plain; charset=utf-8"), *(headers or [])]
+    if status >= 400:
+        own.append((b"connection", b"close"))  # what is sent after a refusal is not read
     await send({"type": "http.response.start", "status": status, "headers": own})
     await send({"type": "http.response.body", "body": text.encode()})

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import json
 import os
 import secrets
@@ -47,10 +48,12 @@ class StudioJobs:
     Args:
         room: The folder of the jobs; it is made when the first begins.
         folder: The folder in which commands run, so that their paths read as the pages show them.
+        own: The names of jobs that were started since the studio was; those that are started here are added.
     """
 
-    def __init__(self, room: Path, folder: Path) -> None:
+    def __init__(self, room: Path, folder: Path, own: set[str] | None = None) -> None:
         self.room, self.folder = room, folder
+        self._own = set() if own is None else own
 
     def start(self, arguments: Sequence[str], **about: str) -> StudioJob:
         """Start a command of doublure's, unless it runs already about the same, such as from a second tab.
@@ -73,6 +76,8 @@ class StudioJobs:
         try:
             for folder in (self.room.parent, self.room, path):
                 folder.mkdir(mode=0o700, exist_ok=folder != path)
+                if folder.is_symlink():  # it may lead elsewhere
+                    raise NotADirectoryError(errno.ENOTDIR, "it is a link")
             told = {"arguments": list(arguments), "about": about, "began": now.isoformat(timespec="seconds")}
             files.write_json(path / "job.json", told, mode=0o600)
             job = StudioJob(path)
@@ -93,6 +98,7 @@ class StudioJobs:
                 file.write(str(process.pid).encode())
         except OSError as error:
             raise files.Unwritable(self.room, error) from None
+        self._own.add(path.name)
         threading.Thread(target=process.wait, name=f"reaper of {path.name}", daemon=True).start()
         return job
 
@@ -111,6 +117,14 @@ class StudioJobs:
             (job for job in self.all() if job.verb == verb and about.items() <= job.about.items()),
             None,
         )
+
+    def latest_own(self, verb: str, **about: str) -> StudioJob | None:
+        """Return the newest job of a verb about something, if it was started since the studio was.
+
+        A check in a folder that somebody sent may be forged, with its outcome.
+        """
+        found = self.latest(verb, **about)
+        return found if found is not None and found.name in self._own else None
 
 
 @dataclass(frozen=True)

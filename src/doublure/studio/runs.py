@@ -8,13 +8,12 @@ from typing import Literal, NamedTuple
 
 from doublure.errors import InputError
 from doublure.run.folder import RunFolder
+from doublure.studio.folder import ROOM
 from doublure.studio.jobs import StudioJob, StudioJobs
 from doublure.studio.step import Page
 from doublure.studio.visit import Studio, Visit
 
 State = Literal["none", "running", "done", "unfinished", "unbegun", "refused", "killed"]
-
-_ROOM = (".studio", "jobs")
 
 
 class FoundRun(NamedTuple):
@@ -37,7 +36,7 @@ class FoundRun(NamedTuple):
 
 def jobs_in(studio: Studio) -> StudioJobs:
     """Return the commands of a project."""
-    return StudioJobs(studio.root.joinpath(*_ROOM), studio.root)
+    return StudioJobs(studio.root / ROOM / "jobs", studio.root, studio.own_jobs)
 
 
 def find_run(studio: Studio, name: str) -> FoundRun:

@@ -110,6 +110,10 @@ class Studio:
         """What the next page says first, such as that something was saved."""
         self.found: tuple[int, Any] | None = None
         """What the owner looked at last, and of which version: private, and kept in memory alone."""
+        self.own_jobs: set[str] = set()
+        """Names of the commands that this studio itself has started."""
+        self.taking = threading.Lock()
+        """Held while a file that was dropped in takes its name."""
         self._lock = threading.Lock()
         self._before: list[Project] = []
         self._read: tuple[tuple[int, int], Project] | None = None
@@ -123,7 +127,7 @@ class Studio:
     @property
     def project(self) -> Project:
         """The project as it lies on the disk; an empty one before the first change."""
-        path = self.root / projects.FILE
+        path = self.folder.path(projects.FILE)
         try:
             seen = path.stat()
         except FileNotFoundError:

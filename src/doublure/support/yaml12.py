@@ -15,6 +15,8 @@ from doublure.errors import InputError, SchemaError, printable
 
 _LARGEST_FILE = 50_000_000
 _DEEPEST = 50
+_MOST_VALUES = _LARGEST_FILE // 2
+"""Values that aliases may stand for, as many as the largest file can have: a letter and a comma each."""
 _PLAIN_NAME = re.compile(r"[\w .-]{1,60}")
 _DAMAGED = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
@@ -105,7 +107,7 @@ def parse(text: str, name: str) -> Any:
     """
     try:
         with _no_collection():
-            _check_depth(text)
+            _check_extent(text)
             return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except _DAMAGED as error:
         mark = getattr(error, "problem_mark", None)
@@ -126,18 +128,31 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _check_depth(text: str) -> None:
-    """Refuse deep nesting before it is built: PyYAML descends by recursion."""
-    depth = 0
+def _check_extent(text: str) -> None:
+    """Refuse deep nesting, by which PyYAML descends, and aliases of aliases that stand for millions of values."""
+    open_ones: list[tuple[str | None, int]] = []
+    anchored: dict[str, int] = {}
+    values = 0
     for event in yaml.parse(text, Loader=_FastLoader):
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST:
-                raise yaml.MarkedYAMLError(
-                    problem=f"nested more than {_DEEPEST} deep", problem_mark=cast("yaml.Mark", event.start_mark)
-                )
+            open_ones.append((event.anchor, values))
+            if len(open_ones) > _DEEPEST:
+                raise _too_much(f"nested more than {_DEEPEST} deep", event)
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            anchor, before = open_ones.pop()
+            values += 1
+            if anchor is not None:
+                anchored[anchor] = values - before
+        elif isinstance(event, yaml.AliasEvent):
+            values += anchored.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+        if values > _MOST_VALUES:
+            raise _too_much("its aliases stand for too many values", event)
+
+
+def _too_much(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
 
 
 def dump(data: object) -> str:

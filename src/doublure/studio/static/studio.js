@@ -167,7 +167,8 @@ function poll(element) {
     try {
       const answer = await fetch(element.dataset.poll, { credentials: "same-origin" });
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body.firstElementChild;
-      if (!answer.ok || !fresh || !document.contains(element)) return;
+      if (!document.contains(element)) return;
+      if (!answer.ok || !fresh || !busy.hidden) { poll(element); return; } // a form that is being sent is not cut off
       if (fresh.dataset.reload !== undefined) { load(document.location.href, {}, false); return; }
       element.replaceWith(fresh);
       start(fresh.parentNode);

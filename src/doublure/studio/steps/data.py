@@ -16,6 +16,7 @@ from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
+from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn, confined
 from doublure.studio.step import Page, Step
 from doublure.studio.visit import FormErrors, Misfits, Studio, Visit, as_fields
@@ -193,20 +194,22 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
         path = folder.path(name)
         if "/" in name or name.startswith(".") or name in _OWN or name.endswith((_SCHEMA_ENDING, _LEDGER_ENDING)):
             raise InputError("cannot have this name here", field=name, remedy="rename it")
-        if path.exists() and (path.is_dir() or not _holds(path, content)):
-            raise InputError("is in the folder already, with another content", field=name, remedy="rename one of them")
-        if not path.exists():
-            write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
+        with visit.studio.taking:  # two tabs may drop in two files of one name
+            if path.exists() and (path.is_dir() or not _holds(folder, name, content)):
+                remedy = "rename one of them"
+                raise InputError("is in the folder already, with another content", field=name, remedy=remedy)
+            if not path.exists():
+                write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
         return name
     name = visit.text(chosen)
     return folder.name(folder.existing(name)) if name else None
 
 
-def _holds(path: Path, content: BinaryIO) -> bool:
+def _holds(folder: ProjectFolder, name: str, content: BinaryIO) -> bool:
     """Whether a file holds what was dropped in; neither is read whole."""
-    same = path.stat().st_size == content.seek(0, os.SEEK_END)
-    content.seek(0)
-    with path.open("rb") as file:
+    with folder.open(name) as file:
+        same = os.fstat(file.fileno()).st_size == content.seek(0, os.SEEK_END)
+        content.seek(0)
         while same and (part := file.read(_AT_ONCE)):
             same = part == content.read(_AT_ONCE)
     content.seek(0)

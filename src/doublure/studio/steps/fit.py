@@ -99,7 +99,8 @@ def _begun(project: Project, name: str, *, again: bool) -> Project:
 
 
 def _plan(studio: Studio) -> Plan | None:
-    return Plan.load(studio.root / PLAN) if (studio.root / PLAN).is_file() else None
+    path = studio.folder.path(PLAN)
+    return Plan.load(path) if path.is_file() else None
 
 
 def _is_stale(studio: Studio, made: Plan) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from doublure.errors import InputError, RunFolderError
 from doublure.studio import script
-from doublure.studio.frames import framed
+from doublure.studio.frames import framed_file
 from doublure.studio.project import Project
 from doublure.studio.runs import done_runs, find_run, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
@@ -82,7 +82,7 @@ def page(visit: Visit) -> Any:
     file = _PAGES.get(visit.query.get("which", ""))
     if file is None:
         raise InputError("is not known", field="which", remedy="look at the page again")
-    return framed(visit.studio.folder.path(f"{script.fitted(visit.project)}/internal/{file}"))
+    return framed_file(visit.studio.folder, f"{script.fitted(visit.project)}/internal/{file}")
 
 
 def done(studio: Studio) -> bool:

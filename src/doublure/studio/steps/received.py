@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,7 +13,7 @@ from doublure.errors import DoublureError, InputError, escaped
 from doublure.releasing.archive import CARD, unpack
 from doublure.releasing.exploring import ReceivedTable
 from doublure.releasing.signing import spelt
-from doublure.studio.frames import framed
+from doublure.studio.frames import framed, page_of
 from doublure.studio.jobs import StudioJob
 from doublure.studio.project import Project
 from doublure.studio.runs import free_name, jobs_in, progress, stop
@@ -21,7 +22,7 @@ from doublure.studio.step import Page, Step
 from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import files
 
-_ROOM = "received"
+_ROOM, _PAGE = "received", "card.html"
 _CONDITIONS = 3
 _SHOWN_ROWS = 20
 
@@ -37,11 +38,12 @@ def show(visit: Visit) -> Page:
     }
     if name:
         path = _bundle(studio, name)
-        job = jobs_in(studio).latest("verify", received=name)
-        verified = job is not None and _is_of(job, path)
+        job = jobs_in(studio).latest_own("verify", received=name)
+        fingerprint = _fingerprint(path)
+        verified = job is not None and _is_of(job, fingerprint)
         context |= {"job": job, "verified": verified, "result": {} if job is None else job.result}
         context["words"] = urlencode({"bundle": name})
-        context["fingerprint"] = spelt(_fingerprint(path))
+        context["fingerprint"] = spelt(fingerprint)
         context |= _explored(visit, path) if verified else {}
     return Page("received.html.j2", context)
 
@@ -83,12 +85,7 @@ def _verified(visit: Visit, name: str) -> str:
 def _opened(studio: Studio, given: str, content: BinaryIO | Path) -> str:
     """Unpack an archive into a folder of its own, and return that folder's name."""
     stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in given.rpartition(".")[0])[:60].strip("-")
-    room = studio.root / _ROOM
-    if not room.is_dir():
-        try:
-            room.mkdir(mode=0o700)
-        except OSError as error:
-            raise files.Unwritable(room, error) from None
+    room = studio.folder.room(_ROOM)
     name = free_name(room, stem if stem.isascii() and stem else "bundle")
     if isinstance(content, Path):
         unpack(content, room / name)
@@ -126,12 +123,12 @@ def _named(studio: Studio, ending: str) -> list[str]:
 
 
 def _fingerprint(path: Path) -> str:
-    return hashlib.sha256((path / CARD).read_bytes()).hexdigest()
+    return _sha256((path / CARD).read_bytes())
 
 
-def _is_of(job: StudioJob, path: Path) -> bool:
-    """Whether a check passed, and the card is still the one that it read."""
-    return job.result.get("fingerprint") == _fingerprint(path)
+def _is_of(job: StudioJob, fingerprint: str) -> bool:
+    """Whether a check passed, and read a card of this fingerprint."""
+    return job.result.get("fingerprint") == fingerprint
 
 
 # -- exploring: counts of what the bundle holds ------------------------------------------------------------------------
@@ -194,11 +191,22 @@ def _where(query: Any) -> dict[str, object]:
 
 def card(visit: Visit) -> Any:
     """Answer the frame: the card of a bundle that passed its check."""
-    path = _bundle(visit.studio, visit.query.get("bundle", ""))
-    job = jobs_in(visit.studio).latest("verify", received=visit.query.get("bundle", ""))
-    if job is None or not _is_of(job, path):
+    studio, name = visit.studio, visit.query.get("bundle", "")
+    _bundle(studio, name)
+    job = jobs_in(studio).latest_own("verify", received=name)
+    listed, shown = (page_of(studio.folder, f"{name}/{file}") for file in (CARD, _PAGE))
+    if job is None or not _is_of(job, _sha256(listed)) or _sha256(shown) not in _hashes(listed):
         raise InputError("has not passed its check", field="bundle", remedy="check it first")
-    return framed(visit.studio.folder.path(f"{visit.studio.folder.name(path)}/card.html"))
+    return framed(shown)  # the bytes that were looked at: the file may be another by now
+
+
+def _hashes(card: bytes) -> set[str]:
+    """Return the hash of the page, as a card that passed its check lists it."""
+    return {entry["sha256"] for entry in json.loads(card)["files"] if entry["path"] == _PAGE}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def same(project: Project) -> Same:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from doublure.errors import InputError, RunFolderError
 from doublure.releasing.bundle import preview
@@ -11,7 +12,7 @@ from doublure.releasing.signing import spelt
 from doublure.releasing.writing import WRITERS
 from doublure.run.loading import load
 from doublure.studio import script
-from doublure.studio.frames import framed
+from doublure.studio.frames import framed, framed_file
 from doublure.studio.project import BUNDLE
 from doublure.studio.runs import done_runs, find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
@@ -110,15 +111,24 @@ def card(visit: Visit) -> Any:
 
 def written_card(visit: Visit) -> Any:
     """Answer the frame: the card that was written."""
-    return framed(visit.studio.folder.path(f"{script.released(visit.project)}/card.html"))
+    return framed_file(visit.studio.folder, f"{script.released(visit.project)}/card.html")
 
 
 def archive(visit: Visit) -> Any:
     """Answer a download of the bundle as one file."""
-    from starlette.responses import FileResponse
+    from starlette.background import BackgroundTask
+    from starlette.responses import StreamingResponse
 
-    path = visit.studio.folder.existing(f"{script.released(visit.project)}.zip")
-    return FileResponse(path, filename=path.name, media_type="application/zip")
+    name = f"{script.released(visit.project)}.zip"
+    file = visit.studio.folder.open(name)
+    headers = {
+        "content-disposition": f"attachment; filename*=utf-8''{quote(name.rpartition('/')[2])}",
+        "content-length": str(os.fstat(file.fileno()).st_size),
+    }
+    parts = iter(lambda: file.read(2**20), b"")
+    return StreamingResponse(
+        parts, headers=headers, media_type="application/zip", background=BackgroundTask(file.close)
+    )
 
 
 def _rows(visit: Visit) -> int:

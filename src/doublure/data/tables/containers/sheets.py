@@ -4,12 +4,17 @@ A sheet's first row is its header, or the one below ``skip_rows``. Each cell has
 itself; a formula is its last result, and an error of one an empty cell. An empty row is no record. A cell beyond the
 header's last name makes its record one that cannot be read.
 
-The library reads a sheet whole: a workbook cannot be read in parts.
+The library reads a sheet whole, and keeps a place for every cell between its first and its last one: a workbook of a
+few kilobytes may ask for more memory than there is, upon which the library ends the process. So a process of its own
+reads it first, with half of this machine's memory.
 """
 
 from __future__ import annotations
 
 import datetime
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +31,16 @@ from doublure.schema.scalars import EXACT
 if TYPE_CHECKING:
     from doublure.schema.written import Written
 
+_TRIES = """
+import os, resource, sys
+most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+sys.path[:] = sys.argv[3:]
+from python_calamine import CalamineWorkbook
+book = CalamineWorkbook.from_path(sys.argv[1])
+book.get_sheet_by_name(sys.argv[2] or book.sheet_names[0])
+"""
 BEYOND = "cells beyond the last column of the header"
 
 
@@ -45,6 +60,7 @@ class SheetSource(ObjectRows):
 
     def __init__(self, path: Path, written: Written | None = None) -> None:
         self._path, sheet = split_off(path)
+        _refuse_vast(self._path, sheet)
         book = self._workbook()
         names = list(book.sheet_names)
         if sheet is None and len(names) > 1:
@@ -92,6 +108,21 @@ class SheetSource(ObjectRows):
         except Exception:  # the library's own errors; a message may show a cell
             remedy = "check that the file is whole and not encrypted"
             raise DataError("cannot be read as a workbook", field=self._path.name, remedy=remedy) from None
+
+
+def _refuse_vast(path: Path, sheet: str | None) -> None:
+    """Refuse a workbook of which reading ends a process, such as for want of memory; one that fails is told later.
+
+    Raises:
+        DataError: It is one.
+    """
+    if os.name != "posix":  # no limit can be set
+        return
+    words = [sys.executable, "-I", "-S", "-c", _TRIES, str(path), sheet or "", *filter(None, sys.path)]
+    told = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if told.returncode < 0:
+        remedy = "remove the cells far from the others, or export it as CSV"
+        raise DataError("takes more than half of this machine's memory to read", field=path.name, remedy=remedy)
 
 
 def _plain(cell: object) -> object:
