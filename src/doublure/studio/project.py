@@ -274,7 +274,7 @@ def with_table(rule: Any, table: str, columns: Iterable[str]) -> Any:
 
 
 def _of_one_table(rule: Mapping[str, Any], columns: Iterable[str]) -> tuple[str | None, Any]:
-    """Return the table whose rows alone a rule looks at, and the rule by its own names; None where there are several."""
+    """Return the one table that a rule looks at, and the rule by its own names; None where there are several."""
     own = {name: name.partition(".")[2] for name in columns}
     tables = {name.partition(".")[0] for name in _texts(rule) if name in own}
     return (tables.pop(), _renamed(rule, own)) if len(tables) == 1 else (None, rule)

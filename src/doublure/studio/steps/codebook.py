@@ -38,20 +38,11 @@ def waiting(studio: Studio, name: str) -> Path:
     return studio.folder.path(name).with_name(f"{_HEAD}{name}")
 
 
-def keep_waiting(studio: Studio, name: str, form: str, content: BinaryIO) -> None:
-    """Keep a dropped codebook until it is decided about.
-
-    Raises:
-        InputError: It cannot be read as what it is said to be; then it is not kept.
-    """
+def keep_waiting(studio: Studio, name: str, content: BinaryIO) -> Path:
+    """Keep a dropped codebook until it is decided about, and return where."""
     path = waiting(studio, name)
     write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
-    try:
-        read_metadata(path, form)
-    except DoublureError as error:
-        path.unlink()
-        field = str(error.field or name).replace(path.name, name)
-        raise type(error)(error.message, field=field, remedy=error.remedy) from None
+    return path
 
 
 def changes(studio: Studio, name: str, form: str) -> tuple[Changed, ...]:

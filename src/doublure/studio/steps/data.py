@@ -137,10 +137,13 @@ def _corrects(visit: Visit) -> bool:
 def _keep_waiting(visit: Visit, source: DataSource) -> str:
     """Keep a corrected codebook until it is decided about; return the address that says what it changes."""
     name, content = visit.uploads["codebook_file"]
+    new = codebook.keep_waiting(visit.studio, name, content)
     try:
-        codebook.keep_waiting(visit.studio, name, visit.text("form") or "codebook", content)
+        _drafted(visit, source, new)
     except DoublureError as error:
-        raise Misfits(as_fields(error, "codebook", whole=True)) from None
+        new.unlink()
+        told = type(error)(error.message, field=str(error.field or "").replace(new.name, name), remedy=error.remedy)
+        raise Misfits(as_fields(told, "codebook", whole=True)) from None
     place = {"url": source.place, "table": source.table} if source.table else {"place": source.place}
     told = {key: visit.text(key) for key in ("kind", "form", "root", *_KEYS) if visit.text(key)}
     return f"/data?{urlencode({'codebook': name, **place, **told})}"
@@ -239,7 +242,7 @@ _RELATED = "relational"
 
 
 def _rules_and_tables(plain: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, dict[str, Any]]]:
-    """Return a schema's rules, those of one table by ``table.column``, and of related tables all but columns and rules."""
+    """Return a schema's rules by ``table.column``, and of related tables all but columns and rules."""
     rules, tables = list(plain.get("constraints") or ()), {}
     for name, table in (plain.get("tables") or {}).items():
         rules += [with_table(rule, name, table["columns"]) for rule in table.get("constraints") or ()]
