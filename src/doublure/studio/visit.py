@@ -173,7 +173,7 @@ class Studio:
         with self._lock:
             before = self._of(version)
             self._write(by(before), before)
-            words = undoes or said.partition(". ")[0].removesuffix(".").removeprefix("Saved: ")
+            words = undoes or _undone(said)
             self._before = [*self._before[-_MOST_UNDONE:], _Undoable(before, words, replaced)]
         self.status = said
         return self.project
@@ -238,6 +238,13 @@ class Studio:
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}
         for name, text in files.items():
             write_private(self.root / name, text.encode())
+
+
+def _undone(said: str) -> str:
+    """Return what undoing takes back, by what was said of the change."""
+    words = said.partition(". ")[0].removesuffix(".")
+    named = words.removeprefix("Saved: ")
+    return named if named != words else words[:1].lower() + words[1:]
 
 
 class _Undoable(NamedTuple):

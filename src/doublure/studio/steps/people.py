@@ -30,7 +30,7 @@ def show(visit: Visit) -> Page:
     answered = bool(project.answers.get("people"))
     saved = {
         "who": _saved_who(project) if answered else _SEVERAL if likely and people_in(likely) else "",
-        "unit": unit.get("name") if answered else (people_in(likely) if likely else None) or PERSON,
+        "unit": unit.get("name") if answered or project.tables else (people_in(likely) if likely else None) or PERSON,
         "id": (unit.get("id") if unit.get("id") != NO_ID else None) or likely or "",
         "max_records": unit.get("max_records", 1),
         "order": unit.get("order") or "",
