@@ -324,3 +324,46 @@ def test_the_noisy_tables_say_how_many_rows_there_are():
     assert abs(np.mean(found)) < 4 / np.sqrt(200)
     assert 0.8 < np.std(found) < 1.2
     assert count_of_rows(()) is None
+
+
+# -- the same without the studio ---------------------------------------------------------------------------------------
+
+
+def test_the_python_of_every_screen_runs_in_its_order_with_nothing_but_the_data(tmp_path, small, monkeypatch):
+    from doublure.studio import script
+
+    (tmp_path / "made").mkdir()
+    (tmp_path / "again").mkdir()
+    client = StudioClient(tmp_path / "made")
+    small.frame()[["sex", "age"]].to_csv(tmp_path / "made" / "people.csv", index=False)
+    book = "column,type,values,lower,upper,missing\nsex,category,Female|Male,,,false\nage,integer,,0,100,false\n"
+    (tmp_path / "made" / "codes.csv").write_text(book)
+    client.post("/data/choose", place="people.csv", codebook="codes.csv", form="codebook")
+    client.post("/people/keep", who="one", unit_name="person", counted="public", units="300")
+    plan = {"epsilon": "1", "delta": "1e-6", "dataset": "people", "cap_epsilon": "2", "cap_delta": "1e-4"}
+    assert client.post("/budget/keep", **plan).status_code == 200
+    release = {"rows": 50, "formats": ["csv"], "bundle": "bundle", "title": "Synthetic people"}
+    project = client.project.answer("fit", run="run", again=False).answer("look", holdout="", examples=0)
+    project = project.answer("release", **release)
+    for name in ("people.csv", "codes.csv", "people.schema.yaml"):
+        (tmp_path / "again" / name).write_bytes((tmp_path / "made" / name).read_bytes())
+    monkeypatch.chdir(tmp_path / "again")
+    for of in (script.data, *script.COMMANDS.values()):
+        exec(of(project).python, {})
+    assert db.verify("bundle", ledger="people.ledger")["epsilon"] == 1.0
+
+
+def test_a_draft_is_shown_with_all_that_says_how_its_text_is_read(tmp_path, monkeypatch):
+    from doublure.cli.main import app
+    from doublure.cli.terminal import run_guarded
+
+    (tmp_path / "people.csv").write_bytes("made by a clinic\nname;größe\nJörg;1\n".encode("latin-1"))
+    client = StudioClient(tmp_path)
+    told = {"encoding": "latin-1", "delimiter": ";", "skip_rows": "1"}
+    assert client.post("/data/choose", place="people.csv", form="codebook", **told).status_code == 200
+    commands = unescape(client.get("/data").text).split("<code>doublure ")[1].split("</code>")[0]
+    monkeypatch.chdir(tmp_path)
+    import shlex
+
+    assert run_guarded(app, shlex.split(commands)) == 0
+    assert set(Schema.load(tmp_path / "people.draft.yaml").columns) == {"name", "größe"}

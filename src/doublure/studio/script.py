@@ -30,15 +30,19 @@ def data(project: Project) -> Same | None:
         return None
     table = [] if source.table is None else ["--table", ",".join(source.tables)]
     root = [] if not project.root else ["--root", project.root]
+    keys = {key: project.keys[key] for key in READING if key in project.keys}
+    keys |= {"kind": project.kind} if project.kind == "series" else {}  # no form tells it
+    form = [word for key, said in keys.items() for word in (f"--{key.replace('_', '-')}", said)]
     book = []
     if project.codebook is not None:
         own = project.form == "codebook"
         book = ["--codebook", project.codebook] if own else ["--from", project.form, project.codebook]
-    commands = command("schema", "draft", operand(source.place), *table, *book, *root, "-o", out)
+    commands = command("schema", "draft", operand(source.place), *table, *book, *root, *form, "-o", _draft_of(out))
     given = [repr(source.place)] + ([] if project.codebook is None else [repr(project.codebook)])
     if project.codebook is not None and project.form != "codebook":
         given.append(f"form={project.form!r}")
     given += [f"root={project.root!r}"] if project.root else []
+    given += [f"{key}={said!r}" for key, said in keys.items()]
     python = f"schema = db.draft({', '.join(given)})"
     if source.table is not None:
         python = (
@@ -46,7 +50,16 @@ def data(project: Project) -> Same | None:
             f"header = {_header(source)}\n"
             f"schema = db.draft({', '.join(['header', *given[1:]])})"
         )
-    return Same(commands, f"import doublure as db\n\n{python}")
+    return Same(commands, f"import doublure as db\n\n{python}\nprint(schema.undeclared)")
+
+
+READING = ("encoding", "delimiter", "skip_rows")
+"""Keys of a schema that say how its text is read, as options of a draft."""
+
+
+def _draft_of(schema_file: str) -> str:
+    """Return the name of a draft beside a schema, which it would be refused to write over."""
+    return schema_file.removesuffix(".schema.yaml") + ".draft.yaml"
 
 
 def _header(source: DataSource) -> str:

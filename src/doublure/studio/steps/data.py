@@ -39,7 +39,7 @@ from doublure.support.files import write_atomic
 
 _OWN = (FILE, "commands.sh", PLAN, RUN, BUNDLE)
 _SCHEMA_ENDING, _LEDGER_ENDING = ".schema.yaml", ".ledger"
-_KEYS = ("encoding", "delimiter", "skip_rows")
+_KEYS = script.READING
 _PRIVATE = 0o600
 _AT_ONCE = 2**20
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
