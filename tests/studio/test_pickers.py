@@ -367,3 +367,74 @@ def test_a_draft_is_shown_with_all_that_says_how_its_text_is_read(tmp_path, monk
 
     assert run_guarded(app, shlex.split(commands)) == 0
     assert set(Schema.load(tmp_path / "people.draft.yaml").columns) == {"name", "größe"}
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory):
+    """Somebody before a folder of related tables and a table of visits, at the width of a telephone, in the dark."""
+    from browsing import Visitor, chromium
+
+    from doublure.studio.server import running
+
+    folder = tmp_path_factory.mktemp("picked")
+    shop(folder / "shop")
+    (folder / "visits.csv").write_text("patient_id,sex,ward\n1,f,A\n1,f,B\n2,m,A\n")
+    (folder / "codes.csv").write_text("column,type,values,lower,upper,missing\nsex,category,f|m,,,false\n")
+    with chromium() as browser, running(folder) as address:
+        found = Visitor(browser, address.url, scheme="dark", width=390)
+        yield found
+        assert found.elsewhere() == []
+        assert found.errors == []
+        found.leave()
+
+
+def test_rows_of_a_person_and_a_corrected_codebook_go_by_keyboard(visitor, tmp_path):
+    page = visitor.page
+    visitor.go("/data")
+    visitor.fill(place="visits.csv", codebook="codes.csv")
+    visitor.press("button:has-text('Read the header')")
+    visitor.wait("Who is protected?")
+    page.locator("#stays summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    for _ in range(3):  # patient_id, sex: the second box
+        if page.evaluate("document.activeElement.value") == "sex":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    visitor.fill(max_records="2", units="2")
+    assert visitor.violations() == []
+    assert visitor.overflow() == 0
+    visitor.press("button:has-text('Save')")
+    visitor.go("/people")
+    assert page.locator("input[name=per_unit][value=sex]").is_checked()
+    visitor.go("/data")
+    (tmp_path / "codes.csv").write_text("column,type,values,lower,upper,missing\nsex,category,f|m|x,,,false\n")
+    page.locator("#codebook_file").set_input_files(str(tmp_path / "codes.csv"))
+    visitor.press("button:has-text('Read the header')")
+    visitor.wait("What the new one changes")
+    assert visitor.violations() == []
+    assert visitor.overflow() == 0
+    page.locator("#replace").focus()
+    page.keyboard.press("Enter")
+    visitor.wait("codes.csv is replaced")
+    assert "f | m | x" in visitor.text()
+
+
+def test_related_tables_are_accessible_and_fit_a_telephone(visitor):
+    visitor.go("/data")
+    visitor.fill(place="shop", codebook="")
+    visitor.press("button:has-text('Read the header')")
+    visitor.wait("How do the tables hang together?")
+    assert visitor.violations() == []
+    assert visitor.overflow() == 0
+    visitor.page.locator("#table1--max_children").fill("5")
+    visitor.page.locator("#table2--max_children").fill("4")
+    visitor.fill(units="60")
+    visitor.press("button:has-text('Save')")
+    visitor.wait("and how tables hang together")
+    assert visitor.violations() == []
+    assert visitor.overflow() == 0
