@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from studios import StudioClient
 
 import doublure as db
 from doublure.planning.offers import method_offers
-from doublure.releasing.sizes import count_of_rows
+from doublure.releasing.sizes import count_of_rows, release_size
 from doublure.schema import Schema
 from doublure.training.noisy_tables import NoisyTable
 
@@ -324,6 +325,38 @@ def test_the_noisy_tables_say_how_many_rows_there_are():
     assert abs(np.mean(found)) < 4 / np.sqrt(200)
     assert 0.8 < np.std(found) < 1.2
     assert count_of_rows(()) is None
+
+
+def shown_size(unit, tables=(), default_n=200):
+    facts = "columns: {p: {type: id}, sex: {type: category, values: [f, m], missing: false}, n: {type: boolean}}"
+    schema = Schema.parse(
+        f"doublure: 1\nkind: table\nunit: {unit}\nunits: 200\ndefaults: {{missing: false}}\n{facts}\n"
+    )
+    return release_size(SimpleNamespace(schema=schema, tables=tables, default_n=default_n))
+
+
+def test_a_release_is_proposed_as_large_as_the_data_and_says_whose_rows_they_are():
+    counted = NoisyTable(
+        columns=("sex",), cells=(("f", "m"),), counts=np.array([250, 260], dtype=np.int64), standard_error=3.0
+    )
+    several = shown_size("{name: patient, id: p, max_records: 3}", [counted])
+    assert several.n == 510
+    assert "510 rows (standard error 5)" in several.sentence
+    assert "those of 200 patients, at most 3 of each" in several.sentence
+    assert shown_size("{name: patient, id: p, max_records: 3}").n == 200
+    assert "is not public" in shown_size("{name: patient, id: p, max_records: 3}").sentence
+    together = shown_size("{name: patient, id: p, max_records: 3, per_unit: [sex]}", [counted], default_n=430)
+    assert (together.n, "of about 200 patients" in together.sentence) == (430, True)
+    assert shown_size("{name: person, id: p}", [counted]).sentence == "200 rows, one for each person."
+    assert shown_size("{id: none}", [counted]).sentence == "200 rows, the public number of rows."
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "/etc/passwd", "x\u202ey"])
+def test_no_name_of_a_codebook_leads_out_of_the_folder(chosen, name):
+    assert chosen.get("/data", params={"codebook": name}).status_code in (200, 422)
+    answer = chosen.post("/data/decide", codebook=name, place="visits.csv", do="replace")
+    assert answer.status_code == 422
+    assert "root:x" not in answer.text  # no line of it
 
 
 # -- the same without the studio ---------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Changed(NamedTuple):
 
 def waiting(studio: Studio, name: str) -> Path:
     """Return where a dropped codebook waits: beside the old one, as it names files by their place."""
-    return studio.folder.path(name).with_name(f"{_HEAD}{name}")
+    return studio.folder.path(f"{_HEAD}{name}")
 
 
 def keep_waiting(studio: Studio, name: str, content: BinaryIO) -> Path:
