@@ -13,7 +13,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import LedgerError, RunFolderError
-from doublure.releasing.dossier import Decision, dossier
+from doublure.releasing.dossier import CapDecision, dossier
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_command_writes_a_private_page(charged, tmp_path, capsys):
 
 
 def test_who_decided_is_on_the_file_and_on_nothing_that_is_published(charged):
-    decision = Decision(name="Ada <b>Steward</b>", role="data protection officer", date="2026-11-29")
+    decision = CapDecision(name="Ada <b>Steward</b>", role="data protection officer", date="2026-11-29")
     page = dossier("run", decision=decision)
     assert "Ada &lt;b&gt;Steward&lt;/b&gt;</b>, data protection officer, on 2026-11-29" in page
     assert "Decided on cap" not in dossier("run")
@@ -106,4 +106,4 @@ def test_who_decided_is_on_the_file_and_on_nothing_that_is_published(charged):
     bundle = db.release(charged, "bundle", n=20)
     assert not [path for path in bundle.files if b"Steward" in path.read_bytes()]
     with pytest.raises(db.errors.SettingError, match="name"):
-        Decision(name="")
+        CapDecision(name="")

@@ -32,7 +32,7 @@ def dossier(
 
     It holds the claim, the assumptions to sign, who saw what, what was published, what attacks showed, and the ledger.
     """
-    from doublure.releasing.dossier import Decision
+    from doublure.releasing.dossier import CapDecision
     from doublure.releasing.dossier import dossier as drawn
     from doublure.report import check_places, named_page
     from doublure.report.files import write_private
@@ -43,6 +43,6 @@ def dossier(
     refuse_inside(run, out)
     page = named_page(out) if out is not None else run / "internal" / "dossier.html"
     check_places(page)
-    decision = Decision(name=name, role=role, date=date)
+    decision = CapDecision(name=name, role=role, date=date)
     write_private(page, drawn(run, ledger=ledger, decision=decision))
     return VerbResult(data={"page": str(page), "internal": True}, text=f"Wrote {page} (internal: do not publish).")

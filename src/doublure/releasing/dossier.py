@@ -54,7 +54,7 @@ _DATABASE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class CapDecision:
     """Who decided on cap and ε, as whoever asks for the file says; nothing of it is published.
 
     Attributes:
@@ -77,7 +77,7 @@ class Decision:
                 raise SettingError(NO_WORDS[0], field=key, remedy=NO_WORDS[1])
 
 
-def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decision: Decision | None = None) -> str:
+def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decision: CapDecision | None = None) -> str:
     """Return the page of a finished run.
 
     Args:

@@ -167,13 +167,13 @@ class Project(Frozen):
         for name, facts in columns.items():
             table, _, own = name.partition(".")
             tables[table]["columns"][own] = facts
-        across = []
+        across: list[Any] = []
         for rule in rules:
-            table, within = _of_one_table(rule, columns)
-            if table is None:
+            of, within = _of_one_table(rule, columns)
+            if of is None:
                 across.append(rule)
             else:
-                tables[table]["constraints"] = [*tables[table].get("constraints", ()), within]
+                tables[of]["constraints"] = [*tables[of].get("constraints", ()), within]
         return head | {"tables": tables} | ({"constraints": across} if across else {})
 
     def described(self, folder: ProjectFolder) -> Schema:

@@ -37,7 +37,7 @@ def data(project: Project) -> Same | None:
     if project.codebook is not None:
         own = project.form == "codebook"
         book = ["--codebook", project.codebook] if own else ["--from", project.form, project.codebook]
-    commands = command("schema", "draft", operand(source.place), *table, *book, *root, *form, "-o", _draft_of(out))
+    commands = command("schema", "draft", operand(source.place), *table, *book, *root, *form, "-o", _draft_name(out))
     given = [repr(source.place)] + ([] if project.codebook is None else [repr(project.codebook)])
     if project.codebook is not None and project.form != "codebook":
         given.append(f"form={project.form!r}")
@@ -57,7 +57,7 @@ READING = ("encoding", "delimiter", "skip_rows")
 """Keys of a schema that say how its text is read, as options of a draft."""
 
 
-def _draft_of(schema_file: str) -> str:
+def _draft_name(schema_file: str) -> str:
     """Return the name of a draft beside a schema, which it would be refused to write over."""
     return schema_file.removesuffix(".schema.yaml") + ".draft.yaml"
 

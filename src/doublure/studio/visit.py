@@ -113,7 +113,7 @@ class Studio:
         self.found: tuple[int, Any] | None = None
         """What the owner looked at last, and of which version: private, and kept in memory alone."""
         self._lock = threading.Lock()
-        self._before: list[_Undoable] = []
+        self._before: list[_UndoableChange] = []
         self._read: tuple[tuple[int, int], Project] | None = None
         self._made: tuple[Project, Schema] | None = None
 
@@ -174,7 +174,7 @@ class Studio:
             before = self._of(version)
             self._write(by(before), before)
             words = undoes or _undone(said)
-            self._before = [*self._before[-_MOST_UNDONE:], _Undoable(before, words, replaced)]
+            self._before = [*self._before[-_MOST_UNDONE:], _UndoableChange(before, words, replaced)]
         self.status = said
         return self.project
 
@@ -247,7 +247,7 @@ def _undone(said: str) -> str:
     return named if named != words else words[:1].lower() + words[1:]
 
 
-class _Undoable(NamedTuple):
+class _UndoableChange(NamedTuple):
     """A project before a change, what undoing that takes back, and files as they were."""
 
     project: Project

@@ -19,7 +19,7 @@ _HEAD = ".dropped-"
 _PRIVATE = 0o600
 
 
-class Changed(NamedTuple):
+class CodebookChange(NamedTuple):
     """What a corrected codebook says otherwise of a column.
 
     Attributes:
@@ -45,7 +45,7 @@ def keep_waiting(studio: Studio, name: str, content: BinaryIO) -> Path:
     return path
 
 
-def changes(studio: Studio, name: str, form: str) -> tuple[Changed, ...]:
+def changes(studio: Studio, name: str, form: str) -> tuple[CodebookChange, ...]:
     """Return what the codebook that waits says otherwise than the one that is there; both are public.
 
     Raises:
@@ -63,7 +63,7 @@ def changes(studio: Studio, name: str, form: str) -> tuple[Changed, ...]:
     for column in dict.fromkeys([*old, *new]):
         before, after = (_said(column, each.get(column)) for each in (old, new))
         if before != after:
-            found.append(Changed(column, before, after))
+            found.append(CodebookChange(column, before, after))
     return tuple(found)
 
 

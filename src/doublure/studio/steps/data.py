@@ -142,8 +142,8 @@ def _keep_waiting(visit: Visit, source: DataSource) -> str:
         _drafted(visit, source, new)
     except DoublureError as error:
         new.unlink()
-        told = InputError(error.message, field=str(error.field or "").replace(new.name, name), remedy=error.remedy)
-        raise Misfits(as_fields(told, "codebook", whole=True)) from None
+        refused = InputError(error.message, field=str(error.field or "").replace(new.name, name), remedy=error.remedy)
+        raise Misfits(as_fields(refused, "codebook", whole=True)) from None
     place = {"url": source.place, "table": source.table} if source.table else {"place": source.place}
     told = {key: visit.text(key) for key in ("kind", "form", "root", *_KEYS) if visit.text(key)}
     return f"/data?{urlencode({'codebook': name, **place, **told})}"

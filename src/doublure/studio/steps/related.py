@@ -57,7 +57,7 @@ def entered(visit: Visit, found: FormErrors) -> Project:
     for number, (name, before) in enumerate(project.tables.items()):
         head = f"table{number}--"
         facts = {key: fact for key, fact in before.items() if key not in _PICKED}
-        key = _columns_of(visit.text(f"{head}key"))
+        key = _read_key(visit.text(f"{head}key"))
         facts |= {"key": key} if key else {}
         keys |= {f"{name}.{own}" for own in _listed(key)}
         if name != root:
@@ -67,7 +67,7 @@ def entered(visit: Visit, found: FormErrors) -> Project:
                     raise SettingError("is not chosen", remedy="name the table above it")
                 facts["parent"] = parent
             with found.at(f"{head}foreign_key"):
-                foreign = _columns_of(visit.text(f"{head}foreign_key"))
+                foreign = _read_key(visit.text(f"{head}foreign_key"))
                 if not foreign:
                     raise SettingError("is not chosen", remedy="name the column that holds the parent's key")
                 facts["foreign_key"] = foreign
@@ -123,7 +123,7 @@ def _shown(key: Any) -> str:
     return _SEVERAL.join(_listed(key))
 
 
-def _columns_of(text: str) -> Any:
+def _read_key(text: str) -> Any:
     names = text.split(_SEVERAL)
     return names if len(names) > 1 else text
 
