@@ -102,7 +102,7 @@ def _begun(project: Project, name: str, *, again: bool) -> Project:
 
 def _chosen(name: str) -> str:
     """Return what undoing takes back: a fit goes on, and stays charged."""
-    return f"the choice of {name} for the next steps"
+    return f"the choice of {name}"
 
 
 def _of_another_plan(run: FoundRun, made: Plan | None) -> bool:
