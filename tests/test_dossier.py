@@ -13,7 +13,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import LedgerError, RunFolderError
-from doublure.releasing.dossier import dossier
+from doublure.releasing.dossier import CapDecision, dossier
 
 
 @pytest.fixture
@@ -93,3 +93,17 @@ def test_the_command_writes_a_private_page(charged, tmp_path, capsys):
     assert run_guarded(app, ["dossier", "run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["result"]["internal"] is True
     assert run_guarded(app, ["dossier", "nowhere"]) == 2
+
+
+def test_who_decided_is_on_the_file_and_on_nothing_that_is_published(charged):
+    decision = CapDecision(name="Ada <b>Steward</b>", role="data protection officer", date="2026-11-29")
+    page = dossier("run", decision=decision)
+    assert "Ada &lt;b&gt;Steward&lt;/b&gt;</b>, data protection officer, on 2026-11-29" in page
+    assert "Decided on cap" not in dossier("run")
+    words = ["--name", "Ada Steward", "--role", "data protection officer", "--date", "2026-11-29"]
+    assert run_guarded(app, ["dossier", "run", *words]) == 0
+    assert "Ada Steward" in Path("run/internal/dossier.html").read_text()
+    bundle = db.release(charged, "bundle", n=20)
+    assert not [path for path in bundle.files if b"Steward" in path.read_bytes()]
+    with pytest.raises(db.errors.SettingError, match="name"):
+        CapDecision(name="")

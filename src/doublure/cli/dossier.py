@@ -22,6 +22,9 @@ def dossier(
     ledger: Annotated[
         str | None, typer.Option(metavar=PLACE, help="The ledger that it was charged to, if it was moved.")
     ] = None,
+    name: Annotated[str | None, typer.Option(help="Who decided on cap and ε. It is not published.")] = None,
+    role: Annotated[str | None, typer.Option(help="Their office.")] = None,
+    date: Annotated[str | None, typer.Option(help="The day of the decision.")] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
@@ -29,6 +32,7 @@ def dossier(
 
     It holds the claim, the assumptions to sign, who saw what, what was published, what attacks showed, and the ledger.
     """
+    from doublure.releasing.dossier import CapDecision
     from doublure.releasing.dossier import dossier as drawn
     from doublure.report import check_places, named_page
     from doublure.report.files import write_private
@@ -39,5 +43,6 @@ def dossier(
     refuse_inside(run, out)
     page = named_page(out) if out is not None else run / "internal" / "dossier.html"
     check_places(page)
-    write_private(page, drawn(run, ledger=ledger))
+    decision = CapDecision(name=name, role=role, date=date)
+    write_private(page, drawn(run, ledger=ledger, decision=decision))
     return VerbResult(data={"page": str(page), "internal": True}, text=f"Wrote {page} (internal: do not publish).")

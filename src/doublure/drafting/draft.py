@@ -222,7 +222,8 @@ class Draft:
         again: What its owner said of the tables, to draft it again with.
         others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
         named: Columns that may name rows, as :func:`~doublure.drafting.relations.rows_named` has them.
-        stored: Column of a table's header -> how its cells are stored, those that are left out included.
+        stored: Column of the headers, of related tables ``table.column`` -> how its cells are stored, those that are
+            left out included.
     """
 
     schema: Schema
@@ -242,8 +243,16 @@ class Draft:
 
     @property
     def columns(self) -> tuple[DraftedColumn, ...]:
-        """The columns of a table's header, in its order; those of the codebook where no data was read."""
-        drafted = self.schema.to_plain()["columns"]
+        """The columns of the headers, in their order, of related tables named ``table.column``.
+
+        Where no data was read they are those of the codebook.
+        """
+        plain = self.schema.to_plain()
+        drafted = plain.get("columns") or {
+            f"{table}.{own}": facts
+            for table, each in plain.get("tables", {}).items()
+            for own, facts in each["columns"].items()
+        }
         found = []
         for name in self.stored or drafted:
             storage = self.stored.get(name)
@@ -676,8 +685,10 @@ def _drafted_related(
     found = proposed({name: table.columns for name, table in source.tables.items()}, told, root)
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
+    every: dict[str, Storage] = {}
     for name in (found.root, *found.children):
         stored, dtypes, of_columns = stored_forms(source.tables[name])
+        every |= {f"{name}.{own}": storage for own, storage in stored.items()}
         stored, own_rows = _described(stored, described, name)
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
@@ -721,6 +732,7 @@ def _drafted_related(
         proposals=proposals,
         suggested=suggested,
         again={"root": found.root},
+        stored=every,
         others=found.others,
         named=rows_named(
             {name: source.tables[name].columns for name in tables},

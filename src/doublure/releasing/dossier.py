@@ -7,12 +7,13 @@ showed, which was computed on real records: the page is internal.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from doublure._version import __version__
 from doublure.attack.results import AttackResult
-from doublure.errors import InputError, LedgerError, RunFolderError
+from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.ledger import Ledger
 from doublure.releasing.bundle import check_executed, make_card
 from doublure.releasing.card import context
@@ -25,6 +26,7 @@ from doublure.results import INTERNAL
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
 from doublure.schema.kinds import KINDS
+from doublure.schema.release_words import NO_WORDS, is_words
 
 _TITLE = "Privacy file"
 _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
@@ -51,12 +53,37 @@ _DATABASE = (
 )
 
 
-def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None) -> str:
+@dataclass(frozen=True, kw_only=True)
+class CapDecision:
+    """Who decided on cap and ε, as whoever asks for the file says; nothing of it is published.
+
+    Attributes:
+        name: A name.
+        role: An office, such as data protection officer.
+        date: A day.
+
+    Raises:
+        SettingError: One is too long or has invisible characters.
+    """
+
+    name: str | None = None
+    role: str | None = None
+    date: str | None = None
+
+    def __post_init__(self) -> None:
+        for key in ("name", "role", "date"):
+            said = getattr(self, key)
+            if said is not None and not is_words(said):
+                raise SettingError(NO_WORDS[0], field=key, remedy=NO_WORDS[1])
+
+
+def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decision: CapDecision | None = None) -> str:
     """Return the page of a finished run.
 
     Args:
         run: A run folder.
         ledger: The ledger that it was charged to; left out, the one that the run names, if it is still there.
+        decision: Who decided on cap and ε.
 
     Raises:
         RunFolderError: It is no finished run folder.
@@ -79,6 +106,7 @@ def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None) -> st
             **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
             "title": _TITLE,
             "internal": INTERNAL,
+            "decision": decision,
             "run": str(folder.path.absolute()),
             "unit": syn.guarantee.unit,
             "sees": _who_sees(syn.run),

@@ -66,6 +66,7 @@ def page(step: Step, visit: Visit, status: int = 200) -> Response:
         "same": step.same(studio.project),
         "status": studio.status,
         "can_undo": studio.can_undo,
+        "undoes": studio.undoes,
         **shown.context,
     }
     studio.status = ""

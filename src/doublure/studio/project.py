@@ -5,7 +5,7 @@ The schema file and the commands are written from it with every change, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -30,16 +30,21 @@ class DataSource(Frozen):
 
     Attributes:
         place: A name inside the folder, or the URL of a database.
-        table: The table there; None of a file.
+        table: The table there, of related tables several with commas between; None of a file.
     """
 
     place: str
     table: str | None = None
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of a database."""
+        return tuple(each.strip() for each in (self.table or "").split(",") if each.strip())
+
+    @property
     def stem(self) -> str:
         """A short word for it, of which files are named."""
-        return self.table or Path(self.place).name.partition(".")[0] or "data"
+        return next(iter(self.tables), "") or Path(self.place).name.partition(".")[0] or "data"
 
 
 class ProjectColumn(Frozen):
@@ -84,6 +89,7 @@ class Project(Frozen):
         keys: Further keys at the top of the schema, such as ``delimiter``.
         unit: Who is protected.
         units: How many there are.
+        tables: Of related tables, table -> its keys and its place; its columns are named ``table.column``.
         columns: The columns, in the order of the header.
         rules: Rules between columns.
         epsilon: Of the plan.
@@ -91,6 +97,7 @@ class Project(Frozen):
         method: Of the plan.
         ledger: The ledger's name in the folder.
         answers: What later steps asked: the step's key -> field -> answer.
+        root: Of related tables the one that was named as the root.
     """
 
     studio: Literal[1] = 1
@@ -105,6 +112,7 @@ class Project(Frozen):
     keys: Mapping[str, Any] = Field(default_factory=dict)
     unit: Mapping[str, Any] = Field(default_factory=lambda: {"name": "person"})
     units: Any = UNDECLARED
+    tables: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     columns: tuple[ProjectColumn, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     epsilon: float = 1.0
@@ -112,6 +120,7 @@ class Project(Frozen):
     method: str = "auto"
     ledger: str | None = None
     answers: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    root: str = ""
 
     def column(self, name: str) -> ProjectColumn | None:
         """Return a column by its name."""
@@ -149,16 +158,23 @@ class Project(Frozen):
 
     def plain_schema(self) -> dict[str, Any]:
         """Return the schema as its file has it: files of values are named, and not read."""
-        rules = {"constraints": [dict(rule) for rule in self.rules]} if self.rules else {}
-        return {
-            "doublure": 1,
-            "kind": self.kind,
-            "unit": dict(self.unit),
-            "units": self.units,
-            **self.keys,
-            "columns": {each.name: dict(each.facts) for each in self.columns if not each.left_out},
-            **rules,
-        }
+        head = {"doublure": 1, "kind": self.kind, "unit": dict(self.unit), "units": self.units, **self.keys}
+        columns = {each.name: dict(each.facts) for each in self.columns if not each.left_out}
+        rules = [dict(rule) for rule in self.rules]
+        if not self.tables:
+            return head | {"columns": columns} | ({"constraints": rules} if rules else {})
+        tables: dict[str, Any] = {name: {**facts, "columns": {}} for name, facts in self.tables.items()}
+        for name, facts in columns.items():
+            table, _, own = name.partition(".")
+            tables[table]["columns"][own] = facts
+        across: list[Any] = []
+        for rule in rules:
+            of, within = _of_one_table(rule, columns)
+            if of is None:
+                across.append(rule)
+            else:
+                tables[of]["constraints"] = [*tables[of].get("constraints", ()), within]
+        return head | {"tables": tables} | ({"constraints": across} if across else {})
 
     def described(self, folder: ProjectFolder) -> Schema:
         """Return the schema; facts may be undeclared.
@@ -181,11 +197,14 @@ class Project(Frozen):
     def schema_text(self) -> str:
         """Return the schema file: a column a line."""
         plain = self.plain_schema()
-        columns = plain.pop("columns")
-        rules = plain.pop("constraints", [])
+        tables, rules = plain.pop("tables", {}), plain.pop("constraints", [])
+        columns = _columns_text(plain.pop("columns", {}), "") if not tables else ["tables:\n"]
         lines = ["# Written by doublure studio; edit it there, or here once you are done there.\n", yaml12.dump(plain)]
-        lines.append("columns:\n")
-        lines += [f"  {yaml12.inline(name)}: {yaml12.inline(facts)}\n" for name, facts in columns.items()]
+        lines += columns
+        for name, table in tables.items():
+            lines.append(f"  {yaml12.inline(name)}:\n")
+            lines += [f"    {key}: {yaml12.inline(fact)}\n" for key, fact in table.items() if key != "columns"]
+            lines += _columns_text(table["columns"], "    ")
         lines += ["constraints:\n", *(f"  - {yaml12.inline(rule)}\n" for rule in rules)] if rules else []
         return "".join(lines)
 
@@ -241,6 +260,48 @@ def refuse_outside(plain: Any, folder: ProjectFolder, *, of_a_column: bool = Fal
     elif isinstance(plain, (list, tuple)):
         for each in plain:
             refuse_outside(each, folder)
+
+
+def with_table(rule: Any, table: str, columns: Iterable[str]) -> Any:
+    """Return a rule of one table with its columns named ``table.column``.
+
+    Example:
+        >>> from doublure.studio.project import with_table
+        >>> with_table({"at_most": ["born", "died"]}, "people", ["born", "died", "sex"])
+        {'at_most': ['people.born', 'people.died']}
+    """
+    return _renamed(rule, {name: f"{table}.{name}" for name in columns})
+
+
+def _of_one_table(rule: Mapping[str, Any], columns: Iterable[str]) -> tuple[str | None, Any]:
+    """Return the one table that a rule looks at, and the rule by its own names; None where there are several."""
+    own = {name: name.partition(".")[2] for name in columns}
+    tables = {name.partition(".")[0] for name in _texts(rule) if name in own}
+    return (tables.pop(), _renamed(rule, own)) if len(tables) == 1 else (None, rule)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from (key for key in value if isinstance(key, str))
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {names.get(key, key): _renamed(each, names) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_renamed(each, names) for each in value]
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def _columns_text(columns: Mapping[str, Any], indent: str) -> list[str]:
+    lines = [f"{indent}  {yaml12.inline(name)}: {yaml12.inline(facts)}\n" for name, facts in columns.items()]
+    return [f"{indent}columns:\n", *lines]
 
 
 _FILE_KEYS = frozenset({"file", "parents", "map", "combinations"})

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from doublure.errors import InputError
 from doublure.methods.method import customary_delta
-from doublure.studio.project import BUNDLE, PLAN, RUN, Project
+from doublure.studio.project import BUNDLE, PLAN, RUN, DataSource, Project
 
 
 class Same(NamedTuple):
@@ -28,23 +28,49 @@ def data(project: Project) -> Same | None:
     source, out = project.source, project.schema_file
     if source is None or out is None:
         return None
-    table = [] if source.table is None else ["--table", source.table]
+    table = [] if source.table is None else ["--table", ",".join(source.tables)]
+    root = [] if not project.root else ["--root", project.root]
+    keys = {key: project.keys[key] for key in READING if key in project.keys}
+    keys |= {"kind": project.kind} if project.kind == "series" else {}  # no form tells it
+    form = [word for key, said in keys.items() for word in (f"--{key.replace('_', '-')}", said)]
     book = []
     if project.codebook is not None:
         own = project.form == "codebook"
         book = ["--codebook", project.codebook] if own else ["--from", project.form, project.codebook]
-    commands = command("schema", "draft", operand(source.place), *table, *book, "-o", out)
+    commands = command("schema", "draft", operand(source.place), *table, *book, *root, *form, "-o", _draft_name(out))
     given = [repr(source.place)] + ([] if project.codebook is None else [repr(project.codebook)])
     if project.codebook is not None and project.form != "codebook":
         given.append(f"form={project.form!r}")
+    given += [f"root={project.root!r}"] if project.root else []
+    given += [f"{key}={said!r}" for key, said in keys.items()]
     python = f"schema = db.draft({', '.join(given)})"
     if source.table is not None:
         python = (
             "from doublure.data.databases.header import empty_table\n\n"
-            f"header = empty_table({source.place!r}, {source.table!r})\n"
+            f"header = {_header(source)}\n"
             f"schema = db.draft({', '.join(['header', *given[1:]])})"
         )
-    return Same(commands, f"import doublure as db\n\n{python}")
+    return Same(commands, f"import doublure as db\n\n{python}\nprint(schema.undeclared)")
+
+
+READING = ("encoding", "delimiter", "skip_rows")
+"""Keys of a schema that say how its text is read, as options of a draft."""
+
+
+def _draft_name(schema_file: str) -> str:
+    """Return the name of a draft beside a schema, which it would be refused to write over."""
+    return schema_file.removesuffix(".schema.yaml") + ".draft.yaml"
+
+
+def _header(source: DataSource) -> str:
+    if len(source.tables) < 2:
+        return f"empty_table({source.place!r}, {source.table!r})"
+    return f"{{name: empty_table({source.place!r}, name) for name in {list(source.tables)!r}}}"
+
+
+def _in_database(source: DataSource) -> list[str]:
+    """Return the words that name the table of a database; related ones are read by their own names."""
+    return ["--table", source.tables[0]] if len(source.tables) == 1 else []
 
 
 def schema(project: Project) -> Same | None:
@@ -52,7 +78,7 @@ def schema(project: Project) -> Same | None:
     source, out = project.source, project.schema_file
     if source is None or out is None:
         return None
-    table = [] if source.table is None else ["--table", source.table]
+    table = _in_database(source)
     python = f"import doublure as db\n\nschema = db.Schema.load({out!r})\nprint(schema.undeclared)"
     return Same(command("schema", "check", out, "--data", source.place, *table), python)
 
@@ -99,7 +125,7 @@ def fit_words(project: Project) -> list[str]:
     source, said = project.source, project.answers.get("fit", {})
     if source is None or project.ledger is None:
         raise InputError("is not made yet", field="plan", remedy="choose the data and make the plan under Budget first")
-    table = [] if source.table is None else ["--table", source.table]
+    table = _in_database(source)
     again = ["--again"] if said.get("again") else []
     return ["fit", operand(source.place), *table, "--plan", PLAN, "--ledger", operand(project.ledger),
             "-o", fitted(project), *again]  # fmt: skip
@@ -163,7 +189,17 @@ def verify_words(project: Project) -> list[str]:
     return ["verify", operand(released(project)), *ledger]
 
 
+def dossier_words(project: Project) -> list[str]:
+    """Return the command of the privacy file."""
+    said = project.answers.get("decided", {})
+    told = [word for key in DECIDED if said.get(key) for word in (f"--{key}", said[key])]
+    ledger = [] if project.ledger is None else ["--ledger", operand(project.ledger)]
+    return ["dossier", operand(fitted(project)), *ledger, *told]
+
+
 QUICK = "quick"
+DECIDED = ("name", "role", "date")
+"""Who decided on cap and ε: in project.yaml and in the privacy file, which is internal."""
 DETAILS = ("title", "description", "licence", "citation", "contact")
 
 
@@ -172,7 +208,7 @@ def fit(project: Project) -> Same | None:
     source = project.source
     if source is None or project.ledger is None or "fit" not in project.answers:
         return None
-    table = "" if source.table is None else f", table={source.table!r}"
+    table = f", table={source.tables[0]!r}" if len(source.tables) == 1 else ""
     again = ", again=True" if project.answers["fit"].get("again") else ""
     python = (
         f"import doublure as db\n\nplan = db.Plan.load({PLAN!r})\n"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 from doublure.errors import DoublureError, InputError
@@ -20,6 +21,7 @@ from doublure.support.files import write_atomic
 
 _PRIVATE = 0o600
 _MOST_UNDONE = 100
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Stale(InputError):
@@ -115,7 +117,7 @@ class Studio:
         self.taking = threading.Lock()
         """Held while a file that was dropped in takes its name."""
         self._lock = threading.Lock()
-        self._before: list[Project] = []
+        self._before: list[_UndoableChange] = []
         self._read: tuple[tuple[int, int], Project] | None = None
         self._made: tuple[Project, Schema] | None = None
 
@@ -150,13 +152,23 @@ class Studio:
             self._made = (project, project.described(self.folder))
         return self._made[1]
 
-    def change(self, version: int, by: Callable[[Project], Project], said: str) -> Project:
+    def change(
+        self,
+        version: int,
+        by: Callable[[Project], Project],
+        said: str,
+        *,
+        undoes: str = "",
+        replaced: Mapping[str, bytes] = _NOTHING,
+    ) -> Project:
         """Change the project, and write it with the schema and the commands.
 
         Args:
             version: The version that the form was made of.
             by: The change.
             said: What the next page says of it.
+            undoes: What taking it back would take back; as ``said`` has it if left out.
+            replaced: Files in the folder that it replaced, as they were: taking it back brings them back.
 
         Raises:
             Stale: The project was changed since.
@@ -165,7 +177,8 @@ class Studio:
         with self._lock:
             before = self._of(version)
             self._write(by(before), before)
-            self._before = [*self._before[-_MOST_UNDONE:], before]
+            words = undoes or _undone(said)
+            self._before = [*self._before[-_MOST_UNDONE:], _UndoableChange(before, words, replaced)]
         self.status = said
         return self.project
 
@@ -180,10 +193,18 @@ class Studio:
             before = self._of(version)
             if not self._before:
                 raise InputError("there is nothing to undo", remedy="go on")
-            self._write(self._before[-1], before)
+            last = self._before[-1]
+            self._write(last.project, before)
+            for name, content in last.replaced.items():
+                write_private(self.folder.path(name), content)
             self._before.pop()
-        self.status = "Undone."
+        self.status = f"Undone: {last.words}."
         return self.project
+
+    @property
+    def undoes(self) -> str:
+        """What would be taken back next."""
+        return self._before[-1].words if self._before else ""
 
     @property
     def can_undo(self) -> bool:
@@ -220,7 +241,27 @@ class Studio:
             files[schema_file] = content
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}
         for name, text in files.items():
-            write_atomic(self.root / name, lambda file, text=text: file.write(text.encode()), mode=_PRIVATE)  # type: ignore[misc]
+            write_private(self.root / name, text.encode())
+
+
+def _undone(said: str) -> str:
+    """Return what undoing takes back, by what was said of the change."""
+    words = said.partition(". ")[0].removesuffix(".")
+    named = words.removeprefix("Saved: ")
+    return named if named != words else words[:1].lower() + words[1:]
+
+
+class _UndoableChange(NamedTuple):
+    """A project before a change, what undoing that takes back, and files as they were."""
+
+    project: Project
+    words: str
+    replaced: Mapping[str, bytes]
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that its owner alone can read."""
+    write_atomic(path, lambda file: file.write(content), mode=_PRIVATE)
 
 
 def _sha256(content: bytes) -> str:
@@ -276,9 +317,16 @@ class Visit:
             raise InputError("is not a number", field=name, remedy="write one such as 0.5 or 1e-6")
         return found
 
-    def change(self, by: Callable[[Project], Project], said: str) -> Project:
+    def change(
+        self,
+        by: Callable[[Project], Project],
+        said: str,
+        *,
+        undoes: str = "",
+        replaced: Mapping[str, bytes] = _NOTHING,
+    ) -> Project:
         """Change the project; see :meth:`Studio.change`."""
-        return self.studio.change(self.version, by, said)
+        return self.studio.change(self.version, by, said, undoes=undoes, replaced=replaced)
 
     def shown(self, name: str, saved: Any = "") -> str:
         """Return what a field shows: what was just entered and refused, else what is saved."""

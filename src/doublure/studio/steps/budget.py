@@ -9,8 +9,10 @@ from doublure.access import COVERED
 from doublure.errors import DoublureError, InputError, LedgerError, SettingError
 from doublure.guarantee import figure
 from doublure.ledger import Ledger
+from doublure.methods.choice import AUTO
 from doublure.planning import Plan, plan
 from doublure.planning.forecasts import PlanForecast, forecast_plan
+from doublure.planning.offers import method_offers
 from doublure.releasing.plain_words import coin_sentence
 from doublure.studio import script
 from doublure.studio.project import PLAN, Project
@@ -63,12 +65,15 @@ def show(visit: Visit) -> Page:
         "precedents": PRECEDENTS,
         "slider": {"min": math.log10(_LEAST), "max": math.log10(_MOST), "value": math.log10(project.epsilon)},
         "fits": _fits(visit),
+        "methods": method_offers(schema, project.epsilon),
+        "decided": dict.fromkeys(script.DECIDED, "") | dict(project.answers.get("decided", {})),
+        "method": visit.shown("method", project.method),
         "figure": figure,
     }
     context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
     if visit.query.get("forecast"):
         try:
-            context |= forecast_context(studio, project, project.epsilon, delta)
+            context |= forecast_context(studio, project, project.epsilon, delta, project.method)
         except DoublureError as error:
             context |= {"refused": str(error)}
     return Page("budget.html.j2", context)
@@ -77,13 +82,14 @@ def show(visit: Visit) -> Page:
 def forecast(visit: Visit) -> Page:
     """Show what another ε will show, while the slider moves."""
     epsilon, delta = _figure(visit.query.get("epsilon", ""), "epsilon"), _figure(visit.query.get("delta", ""), "delta")
-    context = forecast_context(visit.studio, visit.project, epsilon, delta)
+    method = visit.query.get("method") or visit.project.method
+    context = forecast_context(visit.studio, visit.project, epsilon, delta, method)
     return Page("forecast.html.j2", {"book": _ledger(visit.studio, visit.project), "figure": figure, **context})
 
 
-def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float) -> dict[str, Any]:
+def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float, method: str) -> dict[str, Any]:
     """Return what the forecast of an ε and a δ shows."""
-    made = plan(studio.schema(project), method=project.method, epsilon=epsilon, delta=delta, accountant=_QUICK)
+    made = plan(studio.schema(project), method=method, epsilon=epsilon, delta=delta, accountant=_QUICK)
     found: PlanForecast = forecast_plan(made)
     covered = made.guarantee.kind in COVERED
     return {
@@ -111,11 +117,17 @@ def keep(visit: Visit) -> str:
     if new and not dataset:
         with found.at("dataset"):
             raise SettingError("is empty", remedy="give the data set a short id")
+    method = visit.text("method") or project.method
+    refused = {each.name: each.refused for each in method_offers(studio.schema(project), project.epsilon)}
+    with found.at("method"):
+        if refused.get(method, "is not known"):
+            raise SettingError(f"{method}: {refused.get(method, 'is not known')}", remedy="choose another")
+    decided = {key: visit.text(f"decided_{key}") for key in script.DECIDED}
     found.stop()
     name = project.ledger or chosen or f"{dataset}{_ENDING}"
     path = studio.folder.path(name)
     with found.at("epsilon", "delta"):
-        made = plan(studio.schema(project), method=project.method, epsilon=figures["epsilon"], delta=figures["delta"])
+        made = plan(studio.schema(project), method=method, epsilon=figures["epsilon"], delta=figures["delta"])
     found.stop()
     with found.at("dataset" if new else "ledger"):
         if "/" in name:
@@ -127,14 +139,16 @@ def keep(visit: Visit) -> str:
     found.stop()
 
     def by(before: Project) -> Project:
-        after = before.changed(ledger=name, epsilon=figures["epsilon"], delta=figures["delta"])
+        after = before.changed(ledger=name, method=method, epsilon=figures["epsilon"], delta=figures["delta"])
+        after = after.answer("decided", **decided)
         if not new:
             return after
         return after.answer(
             "budget", dataset=dataset, cap_epsilon=figures["cap_epsilon"], cap_delta=figures["cap_delta"]
         )
 
-    visit.change(by, "The plan is made. No record was read, and nothing is charged yet.")
+    said = "The plan is made. No record was read, and nothing is charged yet."
+    visit.change(by, said, undoes="what was entered under Budget")
     made.save(studio.root / PLAN)
     return "/budget"
 
@@ -160,6 +174,7 @@ def _fits(visit: Visit) -> str | None:
         return "It is damaged: make it again."
     project = visit.project
     same = made.epsilon == project.epsilon and made.delta == project.delta
+    same = same and project.method in (AUTO, made.method)
     return (
         None if same and made.schema == visit.studio.schema(project) else "Something was changed since: make it again."
     )

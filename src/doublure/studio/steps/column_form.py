@@ -141,7 +141,7 @@ def bought(facts: Mapping[str, Any], name: str, price: float) -> dict[str, Any]:
     model = Entry(place=name, facts=dict(facts)).model(name, None)
     new = dict(facts)
     for fact in FACTS[:3]:
-        if model.fact(fact) == UNDECLARED and model.learnable(fact):
+        if model.fact(fact) == UNDECLARED and _can_be_bought(model, fact):
             new |= _purchase(new, name, fact, price)
     return new
 

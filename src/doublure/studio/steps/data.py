@@ -5,29 +5,45 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
+from urllib.parse import urlencode
 
 from doublure.data.databases.address import url_scheme
 from doublure.data.databases.header import empty_table
 from doublure.drafting.draft import Draft, drafted
 from doublure.drafting.metadata.registry import FORMS
+from doublure.drafting.relations import OpenRoot
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
 from doublure.studio.folder import ProjectFolder
-from doublure.studio.project import BUNDLE, FILE, PLAN, RUN, DataSource, Project, ProjectColumn, confined
+from doublure.studio.project import (
+    BUNDLE,
+    FILE,
+    PLAN,
+    RUN,
+    DataSource,
+    Project,
+    ProjectColumn,
+    confined,
+    with_table,
+)
 from doublure.studio.step import Page, Step
-from doublure.studio.visit import FormErrors, Misfits, Studio, Visit, as_fields
+from doublure.studio.steps import codebook
+from doublure.studio.visit import FieldError, FormErrors, Misfits, Studio, Visit, as_fields, write_private
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
 _OWN = (FILE, "commands.sh", PLAN, RUN, BUNDLE)
 _SCHEMA_ENDING, _LEDGER_ENDING = ".schema.yaml", ".ledger"
-_KEYS = ("encoding", "delimiter", "skip_rows")
+_KEYS = script.READING
 _PRIVATE = 0o600
 _AT_ONCE = 2**20
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 def show(visit: Visit) -> Page:
@@ -38,13 +54,14 @@ def show(visit: Visit) -> Page:
     context = {
         "files": [(each.name, f"{each.name}/" if each.is_dir() else f"{each.name} ({_size(each)})") for each in files],
         "schemas": [(each, each) for each in schemas],
+        "waiting": _waiting(visit),
         "forms": [(name, f"{name}: {form.title}") for name, form in FORMS.items()],
         "kinds": [("", "told by its form"), *((each, each) for each in KINDS if each != "visits")],
     }
     return Page("data.html.j2", context)
 
 
-def choose(visit: Visit) -> str:
+def choose(visit: Visit, replaced: Mapping[str, bytes] = _NOTHING) -> str:
     """Draft the schema of the chosen data."""
     found = FormErrors()
     studio = visit.studio
@@ -52,41 +69,134 @@ def choose(visit: Visit) -> str:
     with found.at("place"):
         source = _source(visit, found)
     with found.at("codebook"):
-        book = _file(visit, "codebook", "codebook_file")
-    keys: dict[str, Any] = {}
+        waits = _corrects(visit)
+        book = None if waits else _file(visit, "codebook", "codebook_file")
     for key in _KEYS:
         with found.at(key):
-            if visit.text(key):
-                keys[key] = _rows(visit.text(key)) if key == "skip_rows" else visit.text(key)
+            _key(visit, key)
     with found.at("schema"):
         kept = studio.folder.existing(visit.text("schema")) if visit.text("schema") else None
     found.stop()
     if source is None:
         raise InputError("no data is chosen", field="place", remedy="choose a file, or give the URL of a database")
+    if waits:
+        return _keep_waiting(visit, source)
     try:
-        made = drafted(
-            looked_at(studio, source),
-            None if book is None else studio.root / book,
-            visit.text("kind") or None,
-            form=visit.text("form") or "codebook",
-            **keys,
-        )
+        made = _drafted(visit, source, None if book is None else studio.root / book)
+    except OpenRoot as error:
+        raise Misfits((FieldError("root", f"{error.message}; name the table with one row for each unit"),)) from None
     except DoublureError as error:
         of_book = book is not None and str(error.field or "").startswith(Path(book).name)
         raise Misfits(as_fields(error, "codebook" if of_book else "place", whole=of_book)) from None
 
     def chosen(before: Project) -> Project:
         new = before.changed(source=source, codebook=book, form=visit.text("form") or "codebook", answers={})
+        new = new.changed(root=visit.text("root"))
         if kept is not None:
             return from_schema(new, made, kept)
         return from_draft(new, made, _free_name(studio, source, before))
 
-    said = " ".join(filter(None, (f"The header was read: {len(made.columns)} columns.", made.not_in_data)))
-    project = visit.change(chosen, said)
+    said = " ".join(filter(None, (f"The header was read: {_counted(made)}.", made.not_in_data)))
+    project = visit.change(chosen, said, undoes="the choice of the data", replaced=replaced)
     if project.own_schema and kept is None and project.schema_file is not None:
         text = made.to_yaml(studio.root)
         write_atomic(studio.root / project.schema_file, lambda file: file.write(text.encode()), mode=_PRIVATE)
     return "/people"
+
+
+def _counted(made: Draft) -> str:
+    tables = made.schema.to_plain().get("tables", {})
+    return f"{len(made.schema.columns)} columns" + (f" of {len(tables)} tables" if tables else "")
+
+
+def _drafted(visit: Visit, source: DataSource, book: Path | None) -> Draft:
+    keys = {key: said for key in _KEYS if (said := _key(visit, key))}
+    return drafted(
+        looked_at(visit.studio, source),
+        book,
+        visit.text("kind") or None,
+        form=visit.text("form") or "codebook",
+        root=visit.text("root") or None,
+        **keys,
+    )
+
+
+def _key(visit: Visit, key: str) -> Any:
+    text = visit.text(key)
+    return _rows(text) if text and key == "skip_rows" else text
+
+
+def _corrects(visit: Visit) -> bool:
+    """Whether a codebook was dropped in that is there under its name with another content."""
+    if "codebook_file" not in visit.uploads:
+        return False
+    name, content = visit.uploads["codebook_file"]
+    path = _place(visit, name)
+    return path.is_file() and not _holds(visit.studio.folder, name, content)
+
+
+def _keep_waiting(visit: Visit, source: DataSource) -> str:
+    """Keep a corrected codebook until it is decided about; return the address that says what it changes."""
+    name, content = visit.uploads["codebook_file"]
+    new = codebook.keep_waiting(visit.studio, name, content)
+    try:
+        _drafted(visit, source, new)
+    except DoublureError as error:
+        new.unlink()
+        refused = InputError(error.message, field=str(error.field or "").replace(new.name, name), remedy=error.remedy)
+        raise Misfits(as_fields(refused, "codebook", whole=True)) from None
+    place = {"url": source.place, "table": source.table} if source.table else {"place": source.place}
+    told = {key: visit.text(key) for key in ("kind", "form", "root", *_KEYS) if visit.text(key)}
+    return f"/data?{urlencode({'codebook': name, **place, **told})}"
+
+
+def _waiting(visit: Visit) -> dict[str, Any] | None:
+    """Return what the screen says of a codebook that waits to replace another; None where none does."""
+    name = visit.query.get("codebook", "")
+    if not name or not codebook.waiting(visit.studio, name).is_file():
+        return None
+    form = visit.query.get("form", "codebook")
+    return {
+        "name": name,
+        "changes": codebook.changes(visit.studio, name, form),
+        "fields": {key: visit.query[key] for key in _CARRIED if visit.query.get(key)},
+        "decided": visit.project.codebook == name and visit.project.source is not None,
+    }
+
+
+_CARRIED = ("place", "url", "table", "kind", "form", "root", "codebook", *_KEYS)
+"""Fields that go with a codebook until it is decided about."""
+
+
+def decide(visit: Visit) -> str:
+    """Replace a codebook by the corrected one, or leave it as it is."""
+    studio, project, name = visit.studio, visit.project, visit.text("codebook")
+    path, new = studio.folder.existing(name), codebook.waiting(studio, name)
+    if not new.is_file():
+        raise InputError("waits no more", field=name, remedy="drop it in again")
+    if visit.text("do") != "replace":
+        new.unlink()
+        studio.status = f"{name} stays as it was."
+        return "/data"
+    source = _source(visit, FormErrors())
+    before = path.read_bytes()
+    again = source is not None and project.source == source and project.codebook == name and project.columns
+    made = [_drafted(visit, source, each) for each in (path, new)] if source is not None and again else []
+    write_private(path, new.read_bytes())
+    try:
+        if made:
+            said = f"{name} is replaced. Columns that it describes otherwise are changed, all others stay."
+            visit.change(
+                lambda old: codebook.corrected(old, *made), said, undoes=f"{name} replaced", replaced={name: before}
+            )
+            to = "/columns"
+        else:
+            to = choose(visit, replaced={name: before})
+    except DoublureError:
+        write_private(path, before)
+        raise
+    new.unlink()
+    return to
 
 
 def _free_name(studio: Studio, source: DataSource, before: Project) -> str:
@@ -99,8 +209,7 @@ def _free_name(studio: Studio, source: DataSource, before: Project) -> str:
 def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
     """Return a project with what a draft says."""
     plain = made.schema.to_plain()
-    table = made.schema.only_columns
-    keys = {key: value for key, value in plain.items() if key not in _HELD}
+    held = made.schema.only_columns or made.schema.kind == _RELATED
     columns = tuple(
         ProjectColumn(
             name=each.name,
@@ -111,23 +220,43 @@ def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
             why="" if each.proposal is None else each.proposal.why,
             described=each.described,
         )
-        for each in (made.columns if table else ())
+        for each in (made.columns if held else ())
     )
+    rules, tables = _rules_and_tables(plain)
     return project.changed(
         kind=made.schema.kind,
         schema_file=schema_file,
         written=None,
-        own_schema=not table,
-        keys=keys,
+        own_schema=not held,
+        keys={key: value for key, value in plain.items() if key not in _HELD},
         unit=plain["unit"],
         units=plain["units"],
+        tables=tables,
         columns=columns,
-        rules=tuple(plain.get("constraints", ())),
+        rules=rules,
     )
 
 
-_HELD = ("doublure", "kind", "unit", "units", "columns", "constraints")
+_HELD = ("doublure", "kind", "unit", "units", "tables", "columns", "constraints")
 """The keys of a schema that a project holds by themselves."""
+_RELATED = "relational"
+
+
+def _rules_and_tables(plain: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, dict[str, Any]]]:
+    """Return a schema's rules by ``table.column``, and of related tables all but columns and rules."""
+    rules, tables = list(plain.get("constraints") or ()), {}
+    for name, table in (plain.get("tables") or {}).items():
+        rules += [with_table(rule, name, table["columns"]) for rule in table.get("constraints") or ()]
+        tables[name] = {key: fact for key, fact in table.items() if key not in ("columns", "constraints")}
+    return tuple(rules), tables
+
+
+def _columns_in(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema's columns, of related tables by ``table.column``."""
+    related = plain.get("tables") or {}
+    return dict(plain.get("columns") or {}) | {
+        f"{table}.{name}": facts for table, each in related.items() for name, facts in each["columns"].items()
+    }
 
 
 def from_schema(project: Project, made: Draft, path: Path) -> Project:
@@ -135,10 +264,14 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
     schema = Schema.load(path)
     written: Any = yaml12.load(path, "schema")
     plain = schema.to_plain()
-    if not schema.only_columns or any("*" in name for name in written["columns"]):
-        return project.changed(schema_file=path.name, own_schema=True, kind=schema.kind, columns=())
-    named = {name: {**plain["columns"][name], **_files(facts)} for name, facts in written["columns"].items()}
-    drafted_ones = {each.name: each for each in made.columns}
+    held = schema.only_columns or schema.kind == _RELATED
+    if not held or any("*" in name for name in _columns_in(written)):
+        return project.changed(schema_file=path.name, own_schema=True, kind=schema.kind, tables={}, columns=())
+    told = _columns_in(plain)
+    named = {name: {**told[name], **_files(facts)} for name, facts in _columns_in(written).items()}
+    rules, tables = _rules_and_tables({**plain, "constraints": written.get("constraints")})
+    drafted_columns = [each for each in made.columns if not tables or each.name.partition(".")[0] in tables]
+    drafted_ones = {each.name: each for each in drafted_columns}
     columns = [
         ProjectColumn(
             name=name,
@@ -150,15 +283,16 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
         for name in dict.fromkeys([*drafted_ones, *named])
     ]
     return project.changed(
-        kind="table",
+        kind=_RELATED if tables else "table",
         schema_file=path.name,
         written=hashlib.sha256(path.read_bytes()).hexdigest(),
         own_schema=False,
         keys={key: value for key, value in plain.items() if key not in _HELD},
         unit=plain["unit"],
         units=plain["units"],
+        tables=tables,
         columns=tuple(columns),
-        rules=tuple(written.get("constraints") or ()),
+        rules=rules,
     )
 
 
@@ -166,7 +300,10 @@ def looked_at(studio: Studio, source: DataSource) -> Any:
     """Return what the public functions take: the path of a file, or the header of a table in a database."""
     if url_scheme(source.place) is None:
         return studio.folder.existing(source.place)
-    return empty_table(confined(source.place, studio.folder), source.table)
+    url, names = confined(source.place, studio.folder), source.tables
+    if len(names) > 1:
+        return {name: empty_table(url, name) for name in names}
+    return empty_table(url, source.table)
 
 
 def _source(visit: Visit, found: FormErrors) -> DataSource | None:
@@ -182,7 +319,7 @@ def _source(visit: Visit, found: FormErrors) -> DataSource | None:
         confined(url, visit.studio.folder)
     with found.at("table"):
         if not table:
-            raise SettingError("is not given", remedy="name the table or view of records")
+            raise SettingError("is not given", remedy="name the table or view of records; of related tables all")
     return DataSource(place=url, table=table or None)
 
 
@@ -191,9 +328,7 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
     folder = visit.studio.folder
     if dropped in visit.uploads:
         name, content = visit.uploads[dropped]
-        path = folder.path(name)
-        if "/" in name or name.startswith(".") or name in _OWN or name.endswith((_SCHEMA_ENDING, _LEDGER_ENDING)):
-            raise InputError("cannot have this name here", field=name, remedy="rename it")
+        path = _place(visit, name)
         with visit.studio.taking:  # two tabs may drop in two files of one name
             if path.exists() and (path.is_dir() or not _holds(folder, name, content)):
                 remedy = "rename one of them"
@@ -203,6 +338,17 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
         return name
     name = visit.text(chosen)
     return folder.name(folder.existing(name)) if name else None
+
+
+def _place(visit: Visit, name: str) -> Path:
+    """Return where a file that was dropped in lies.
+
+    Raises:
+        InputError: It has the name of something of the studio's own.
+    """
+    if "/" in name or name.startswith(".") or name in _OWN or name.endswith((_SCHEMA_ENDING, _LEDGER_ENDING)):
+        raise InputError("cannot have this name here", field=name, remedy="rename it")
+    return visit.studio.folder.path(name)
 
 
 def _holds(folder: ProjectFolder, name: str, content: BinaryIO) -> bool:
@@ -243,4 +389,6 @@ def done(studio: Studio) -> bool:
     return studio.project.source is not None
 
 
-STEP = Step(key="data", title="Data", show=show, takes={"choose": choose}, same=script.data, done=done)
+STEP = Step(
+    key="data", title="Data", show=show, takes={"choose": choose, "decide": decide}, same=script.data, done=done
+)

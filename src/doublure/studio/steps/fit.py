@@ -8,7 +8,7 @@ from doublure.planning import Plan
 from doublure.planning.explain import duration
 from doublure.studio import script
 from doublure.studio.project import PLAN, RUN, Project
-from doublure.studio.runs import all_runs, done_runs, find_run, free_name, jobs_in, progress, stop
+from doublure.studio.runs import FoundRun, all_runs, done_runs, find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
 from doublure.studio.visit import FieldError, Misfits, Studio, Visit
 
@@ -29,7 +29,7 @@ def show(visit: Visit) -> Page:
         "guarantee": None if made is None else made.guarantee.sentence,
         "time": None if made is None else duration(made.seconds_estimate),
         "run": run,
-        "job": run.job,
+        "job": None if _of_another_plan(run, made) else run.job,
         "left": left,
         "trouble": trouble,
         "stale": made is not None and _is_stale(studio, made),
@@ -53,9 +53,9 @@ def start(visit: Visit) -> str:
     again = visit.text("again") == "yes"
     if not again:
         _refuse_repeated(studio, made)
-    project = visit.change(lambda before: _begun(before, name, again=again), "The fit has begun.")
+    project = visit.change(lambda before: _begun(before, name, again=again), "The fit has begun.", undoes=_chosen(name))
     _refuse_gone(studio, project)
-    jobs.start(script.fit_words(project), run=name)
+    jobs.start(script.fit_words(project), run=name, plan=made.sha256)
     return "/fit"
 
 
@@ -64,7 +64,7 @@ def resume(visit: Visit) -> str:
     studio = visit.studio
     name = visit.text("run")
     studio.folder.existing(name)
-    project = visit.change(lambda before: _begun(before, name, again=False), "The fit goes on.")
+    project = visit.change(lambda before: _begun(before, name, again=False), "The fit goes on.", undoes=_chosen(name))
     _refuse_gone(studio, project)
     jobs_in(studio).start(script.resume_words(project), run=name)
     return "/fit"
@@ -74,7 +74,9 @@ def choose(visit: Visit) -> str:
     """Choose the run that the next steps are about."""
     name = visit.text("run")
     visit.studio.folder.existing(name)
-    visit.change(lambda before: _begun(before, name, again=False), f"The next steps are about {name}.")
+    visit.change(
+        lambda before: _begun(before, name, again=False), f"The next steps are about {name}.", undoes=_chosen(name)
+    )
     return "/fit"
 
 
@@ -96,6 +98,18 @@ def _refuse_repeated(studio: Studio, made: Plan) -> None:
 
 def _begun(project: Project, name: str, *, again: bool) -> Project:
     return project.answer("fit", run=name, again=again)
+
+
+def _chosen(name: str) -> str:
+    """Return what undoing takes back: a fit goes on, and stays charged."""
+    return f"the choice of {name}"
+
+
+def _of_another_plan(run: FoundRun, made: Plan | None) -> bool:
+    """Whether a fit was refused by a plan that has been made anew since."""
+    if run.state != "refused" or run.job is None or made is None:
+        return False
+    return run.job.about.get("plan", made.sha256) != made.sha256
 
 
 def _plan(studio: Studio) -> Plan | None:

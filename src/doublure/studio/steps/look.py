@@ -74,7 +74,9 @@ def _kept(visit: Visit, *, audit: bool, said: str) -> Project:
         with found.at("real"):
             raise InputError("is not chosen", remedy="choose a file with the rows that were fitted")
     found.stop()
-    return visit.change(lambda before: before.answer("look", **chosen), said)
+    return visit.change(
+        lambda before: before.answer("look", **chosen), said, undoes="the choice of rows to compare with"
+    )
 
 
 def page(visit: Visit) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from doublure.drafting.metadata.codebook import keys_of_type
 from doublure.drafting.whose import likely_id
 from doublure.errors import InputError, SettingError
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.unit import NO_ID, PERSON, RECORD, people_in
 from doublure.studio import script
-from doublure.studio.project import Project
+from doublure.studio.project import Project, ProjectColumn
 from doublure.studio.step import Page, Step
+from doublure.studio.steps import related
 from doublure.studio.visit import FormErrors, Studio, Visit
 
 UNITS_EPSILON = 0.01
@@ -23,20 +25,24 @@ def show(visit: Visit) -> Page:
     """Show the question and both answers."""
     project = visit.project
     names = [each.name for each in project.columns]
-    likely = likely_id(names)
+    likely = None if project.tables else likely_id(names)
     unit = project.unit
     answered = bool(project.answers.get("people"))
     saved = {
         "who": _saved_who(project) if answered else _SEVERAL if likely and people_in(likely) else "",
-        "unit": unit.get("name") if answered else (people_in(likely) if likely else None) or PERSON,
+        "unit": unit.get("name") if answered or project.tables else (people_in(likely) if likely else None) or PERSON,
         "id": (unit.get("id") if unit.get("id") != NO_ID else None) or likely or "",
         "max_records": unit.get("max_records", 1),
-        "per_unit": unit.get("per_unit") or (),
+        "order": unit.get("order") or "",
     }
     units = project.units
     bought = isinstance(units, dict)
     context = {
         "names": [("", "–"), *((name, name) for name in names)],
+        "staying": [each.name for each in project.columns if not each.left_out],
+        "stays": visit.lists.get("per_unit", ()) if visit.errors else unit.get("per_unit") or (),
+        "orders": [("", "they do not"), *((each.name, each.name) for each in project.columns if _orders(each))],
+        **related.context(visit),
         "saved": saved,
         "likely": likely,
         "bought": bought,
@@ -50,6 +56,8 @@ def show(visit: Visit) -> Page:
 def keep(visit: Visit) -> str:
     """Keep the answer."""
     found = FormErrors()
+    if visit.project.tables:
+        return _keep_related(visit, found)
     who, name = visit.text("who"), visit.text(_NAME) or PERSON
     unit: dict[str, Any] = {"name": name}
     key: str | None = None
@@ -65,6 +73,44 @@ def keep(visit: Visit) -> str:
                 raise SettingError("is no column", remedy="choose the one that names a person")
         with found.at("max_records"):
             unit |= {"id": key, "max_records": _count(visit, "max_records")}
+            unit |= _staying(visit, unit["max_records"])
+    units = _units(visit, found)
+    found.stop()
+    after = _answered(visit.project, unit, units, key, who)
+    with found.at("per_unit"):
+        after.described(visit.studio.folder)
+    found.stop()
+    visit.change(lambda before: _answered(before, unit, units, key, who), "Saved: who is protected.")
+    return "/columns"
+
+
+def _keep_related(visit: Visit, found: FormErrors) -> str:
+    """Keep how tables hang together, the unit's name, and how many units there are."""
+    units = _units(visit, found)
+    after = related.entered(visit, found)
+    unit = {"name": visit.text(_NAME) or PERSON}
+    after = after.changed(unit=unit, units=units).answer("people", who=_SEVERAL)
+    with found.at("root"):
+        after.described(visit.studio.folder)
+    found.stop()
+    visit.change(lambda before: after, "Saved: who is protected, and how tables hang together.")
+    return "/columns"
+
+
+def _staying(visit: Visit, most: int) -> dict[str, Any]:
+    """Return what stays the same within a person; nothing where each row is to stand alone.
+
+    Raises:
+        InputError: It is said where one row of each is used.
+    """
+    stays, order = list(visit.lists.get("per_unit", ())), visit.text("order")
+    if stays and most == 1:
+        remedy = "use 2 or more, or leave the columns that stay the same unticked"
+        raise InputError("is 1, and rows of a person are to come out together", field="max_records", remedy=remedy)
+    return ({"per_unit": stays} if stays else {}) | ({"order": order} if stays and order else {})
+
+
+def _units(visit: Visit, found: FormErrors) -> Any:
     units: Any = UNDECLARED
     if visit.text("counted") == "buy":
         with found.at("magnitude"):
@@ -73,22 +119,22 @@ def keep(visit: Visit) -> str:
     else:
         with found.at("units"):
             units = _count(visit, "units")
-    found.stop()
-    return _kept(visit, unit, units, key)
+    return units
 
 
-def _kept(visit: Visit, unit: dict[str, Any], units: Any, key: str | None) -> str:
-    def by(before: Project) -> Project:
-        new = before.changed(unit=unit, units=units).answer("people", who=visit.text("who"))
-        column = None if key is None else before.column(key)
-        if column is None or column.facts.get("type") == "id":
-            return new
-        described = {name: fact for name, fact in column.facts.items() if name == "description"}
-        as_id = column.changed(facts={"type": "id", **described}, left_out=False)
-        return new.with_columns({column.name: as_id})
+def _answered(project: Project, unit: dict[str, Any], units: Any, key: str | None, who: str) -> Project:
+    new = project.changed(unit=unit, units=units).answer("people", who=who)
+    column = None if key is None else project.column(key)
+    if column is None or column.facts.get("type") == "id":
+        return new
+    described = {name: fact for name, fact in column.facts.items() if name == "description"}
+    as_id = column.changed(facts={"type": "id", **described}, left_out=False)
+    return new.with_columns({column.name: as_id})
 
-    visit.change(by, "Saved: who is protected.")
-    return "/columns"
+
+def _orders(column: ProjectColumn) -> bool:
+    """Return whether rows can follow one another by a column: it has bounds."""
+    return not column.left_out and "bounds" in keys_of_type(str(column.facts.get("type")))
 
 
 def _saved_who(project: Project) -> str:

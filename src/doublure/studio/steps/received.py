@@ -44,6 +44,7 @@ def show(visit: Visit) -> Page:
         context |= {"job": job, "verified": verified, "result": {} if job is None else job.result}
         context["words"] = urlencode({"bundle": name})
         context["fingerprint"] = spelt(fingerprint)
+        context["same"] = _same(visit, name, job)
         context |= _explored(visit, path) if verified else {}
     return Page("received.html.j2", context)
 
@@ -209,16 +210,29 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def same(project: Project) -> Same:
-    """Return how a bundle is checked and counted."""
-    python = (
-        "import doublure as db\nfrom doublure.releasing.exploring import ReceivedTable\n\n"
-        "print(db.verify('bundle.zip')['origin'])\n\n"
-        "from doublure.releasing.archive import unpack\n\n"
-        "table = ReceivedTable.of_bundle(unpack('bundle.zip', 'received/bundle'))[0]\n"
-        "print(table.count({'sex': 'Female', 'age': (30, 40)}).sentence)"
+def same(project: Project) -> Same | None:
+    """Return nothing: what a bundle is checked and counted by depends on the one that is shown."""
+    return None
+
+
+def _same(visit: Visit, name: str, job: StudioJob | None) -> Same:
+    """Return how the bundle that is shown is checked, and its rows counted."""
+    words = ["verify", operand(name)] if job is None else job.arguments
+    beside = dict(zip(words[2::2], words[3::2], strict=True))
+    told = "".join(f", {key.removeprefix('--')}={said!r}" for key, said in beside.items())
+    python = f"import doublure as db\n\nprint(db.verify({name!r}{told})['origin'])"
+    try:
+        where = _where(visit.query)
+    except InputError:
+        where = {}
+    table = visit.query.get("table", "")
+    of = f"next(each for each in tables if each.name == {table!r})" if table else "tables[0]"
+    python += (
+        "\n\nfrom doublure.releasing.exploring import ReceivedTable\n\n"
+        f"tables = ReceivedTable.of_bundle({name!r})\n"
+        f"if tables:\n    print({of}.count({where!r}).sentence)"
     )
-    return Same(command("verify", "bundle.zip"), python)
+    return Same(command(*words), python)
 
 
 def done(studio: Studio) -> bool:

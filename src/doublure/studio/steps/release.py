@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from doublure.errors import InputError, RunFolderError
 from doublure.releasing.bundle import preview
 from doublure.releasing.signing import spelt
+from doublure.releasing.sizes import release_size
 from doublure.releasing.writing import WRITERS
 from doublure.run.loading import load
 from doublure.studio import script
@@ -20,6 +21,7 @@ from doublure.studio.visit import FormErrors, Studio, Visit
 
 _LICENCES = ("CC BY 4.0", "CC0 1.0", "CC BY-SA 4.0", "ODbL 1.0")
 _GENERATOR = "generator"
+_DOSSIER = "dossier.html"
 _WORDS = {
     "csv": "CSV, for every program",
     "parquet": "Parquet, which keeps types",
@@ -47,7 +49,10 @@ def show(visit: Visit) -> Page:
         "run": run,
         "finished": [each.name for each in done_runs(studio)],
         "said": said,
-        "default_rows": said.get("rows") or (load(studio.root / run.name).default_n if run.state == "done" else ""),
+        "size": release_size(load(studio.root / run.name)) if run.state == "done" else None,
+        "decided": project.answers.get("decided", {}),
+        "dossier": jobs.latest("dossier", run=run.name),
+        "dossier_there": (studio.root / run.name / "internal" / _DOSSIER).is_file(),
         "forms": [(form, _WORDS.get(form, form)) for form in forms],
         "usual": () if writer is None else writer.forms,
         "licences": _LICENCES,
@@ -83,7 +88,11 @@ def write(visit: Visit) -> str:
         chosen |= {key: visit.text(key) == "yes" for key in ("tables", "spreadsheet_safe")}
     found.stop()
     chosen["bundle"] = free_name(studio.root, _GENERATOR if generator else BUNDLE)
-    project = visit.change(lambda before: before.answer("release", **chosen), "The release is being written.")
+    project = visit.change(
+        lambda before: before.answer("release", **chosen),
+        "The release is being written.",
+        undoes="what was entered for the release",
+    )
     jobs_in(studio).start(script.release_words(project), bundle=chosen["bundle"])
     return "/release"
 
@@ -107,6 +116,18 @@ def card(visit: Visit) -> Any:
     return framed(
         preview(syn, n=int(rows) if rows.isascii() and rows.isdigit() and len(rows) < 20 else syn.default_n, **words)
     )
+
+
+def dossier(visit: Visit) -> str:
+    """Write the privacy file of the run, which is internal."""
+    project = visit.project
+    jobs_in(visit.studio).start(script.dossier_words(project), run=script.fitted(project))
+    return "/release"
+
+
+def written_dossier(visit: Visit) -> Any:
+    """Answer the frame: the privacy file."""
+    return framed_file(visit.studio.folder, f"{script.fitted(visit.project)}/internal/{_DOSSIER}")
 
 
 def written_card(visit: Visit) -> Any:
@@ -147,8 +168,20 @@ STEP = Step(
     key="release",
     title="Release",
     show=show,
-    takes={"write": write, "check": check, "stop": lambda visit: stop(visit, "/release")},
-    parts={"progress": progress, "preview": redrawn, "card": card, "written": written_card, "archive": archive},
+    takes={
+        "write": write,
+        "check": check,
+        "dossier": dossier,
+        "stop": lambda visit: stop(visit, "/release"),
+    },
+    parts={
+        "progress": progress,
+        "preview": redrawn,
+        "card": card,
+        "written": written_card,
+        "file": written_dossier,
+        "archive": archive,
+    },
     same=script.release,
     done=done,
 )

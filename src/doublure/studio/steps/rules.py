@@ -9,7 +9,7 @@ from doublure.drafting.metadata.codebook import read_facts
 from doublure.drafting.proposals import rules_for
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
-from doublure.studio.project import Project
+from doublure.studio.project import Project, with_table
 from doublure.studio.visit import FormErrors, Visit
 from doublure.support import yaml12
 
@@ -137,12 +137,14 @@ def _shown(cells: object) -> str:
 
 def _proposed(schema: Schema) -> list[tuple[str, str]]:
     """Return rules that may hold by the names of columns: YAML and words; each goes with those that are there."""
-    declared, there = list(getattr(schema, "constraints", ())), schema.to_plain().get("constraints", [])
     found = []
-    for text, _ in rules_for(schema.columns, declared):
-        rule = yaml12.parse(text.removeprefix("- "), "rule")
-        if "FILE" not in text and rule not in there:
-            found.append((yaml12.inline(rule), say(rule)))
+    for name, table in schema.each_table.items():
+        there = table.to_plain().get("constraints", [])
+        for text, _ in rules_for(table.columns, list(getattr(table, "constraints", ()))):
+            rule = yaml12.parse(text.removeprefix("- "), "rule")
+            if "FILE" not in text and rule not in there:
+                rule = with_table(rule, name, table.columns) if name else rule
+                found.append((yaml12.inline(rule), say(rule)))
     return found
 
 
