@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
+from doublure.private.filters import Spent
 from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
+from doublure.support.tensors import as_array
 from doublure.training.gan_loop import Adversaries
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
@@ -23,6 +25,8 @@ from doublure.training.private_gan_settings import PrivateSettings
 if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.private.records import PrivateRecords
+
+_SPENDING, _SPENT, _CHARGED = "spending", "spent", "charged"
 
 _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
     "wgan-gp": "wgan",
@@ -58,7 +62,39 @@ def private_critic_trainer(
     if not isinstance(access.event, GaussianEvent):
         raise TypeError(f"{access.purpose}: is no GaussianEvent")
     step = critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)
-    return CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)
+    return CriticSteps(
+        job.mechanism,
+        access,
+        everyone,
+        step,
+        distances=distances,
+        generator=adversaries.generator,
+        spending=Spending(job) if access.event.filter_steps is not None else None,
+    )
+
+
+class Spending:
+    """Keeps what units have spent of their privacy filters in the run's internal folder, until the run ends.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._workspace = job.workspace
+        self._key = job.records.fingerprint
+
+    def load(self, units: int) -> tuple[Spent, int] | None:
+        """Return what an earlier session kept, if its records are the same."""
+        kept = self._workspace.kept(_SPENDING, self._key)
+        if kept is None:
+            return None
+        spent, steps = (as_array(kept[name]) for name in (_SPENT, _CHARGED))
+        return spent.reshape(units), int(steps[0])
+
+    def save(self, spent: Spent, steps: int) -> None:
+        """Replace what is kept."""
+        self._workspace.keep(_SPENDING, {_SPENT: spent, _CHARGED: np.array([steps])}, self._key)
 
 
 def critic_settings(settings: PrivateSettings, *, expected_units: float, **special: Any) -> CriticSettings:
