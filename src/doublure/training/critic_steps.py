@@ -92,6 +92,11 @@ class Spending:
         spent, steps = (as_array(kept[name]) for name in (_SPENT, _CHARGED))
         return spent.reshape(units), int(steps[0])
 
+    @staticmethod
+    def forget(job: Job) -> None:
+        """Remove it: all steps are taken."""
+        job.workspace.forget(_SPENDING)
+
     def save(self, spent: Spent, steps: int) -> None:
         """Replace what is kept."""
         self._workspace.keep(_SPENDING, {_SPENT: spent, _CHARGED: np.array([steps])}, self._key)

@@ -106,13 +106,15 @@ class Dpgan(Adversarial[P]):
 
     @override
     def train(self, job: Job[P]) -> nn.Module:
-        from doublure.training.critic_steps import private_critic_trainer
+        from doublure.training.critic_steps import Spending, private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 
         settings = job.settings
         adversaries = prepare(job, settings)
         teacher = private_critic_trainer(job, settings, job.accesses[0], adversaries)
-        return train(job, settings, teacher, adversaries)
+        generator = train(job, settings, teacher, adversaries)
+        Spending.forget(job)
+        return generator
 
 
 METHOD = Dpgan[PrivateSettings]()

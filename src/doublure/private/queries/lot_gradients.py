@@ -225,6 +225,8 @@ class CriticGradients:
         require_everyone(sample_rate)
         bound, shares = self.settings.bound(self.step), filters.shares(lot.units, self.step)
         clipped = clipped_sum(lot, max_grad_norm=bound, shares=torch.from_numpy(shares).to(lot.zero.device))
+        if clipped.lengths is None:
+            raise TypeError("units that are clipped together have no lengths of their own")
         filters.charge(as_array(clipped.lengths) / bound, self.step)
         return clipped
 
