@@ -139,7 +139,9 @@ def test_the_price_is_that_of_one_gaussian_mechanism(noise: float, bound: int, s
 
 def test_fewer_steps_than_the_bound_cost_what_they_are() -> None:
     few = GaussianEvent(noise_multiplier=3.0, steps=4, filter_steps=10)
-    assert accounting.epsilon_of([few], 1e-6) == accounting.epsilon_of([GaussianEvent(noise_multiplier=3.0, steps=4)], 1e-6)
+    assert accounting.epsilon_of([few], 1e-6) == accounting.epsilon_of(
+        [GaussianEvent(noise_multiplier=3.0, steps=4)], 1e-6
+    )
 
 
 def test_lots_have_no_filters() -> None:

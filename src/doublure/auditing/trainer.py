@@ -131,9 +131,7 @@ def audit_trainer(
     steps = iterations * n_critic
 
     def event_at(noise: float) -> GaussianEvent:
-        return GaussianEvent(
-            noise_multiplier=noise, sample_rate=sample_rate, steps=steps, filter_steps=filter_steps
-        )
+        return GaussianEvent(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, filter_steps=filter_steps)
 
     noise = accounting.calibrate(lambda noise: [event_at(noise)], epsilon=epsilon, delta=delta)
     event = event_at(noise)

@@ -71,9 +71,7 @@ class Dpgan(Adversarial[P]):
         return ()
 
     @override
-    def forecast(
-        self, planned: Guarantee, settings: P, touches: tuple[Access, ...], schema: Schema
-    ) -> tuple[str, ...]:
+    def forecast(self, planned: Guarantee, settings: P, touches: tuple[Access, ...], schema: Schema) -> tuple[str, ...]:
         bound = settings.filter_bound
         if bound is None:
             return ()
