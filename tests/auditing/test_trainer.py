@@ -18,6 +18,7 @@ from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
+from doublure.private.filters import UnitFilters
 from doublure.private.queries import lot_gradients
 
 RUNS = 150
@@ -92,6 +93,21 @@ def test_uncounted_critic_steps_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
         audit()
     monkeypatch.setattr(Executed, "note", lambda *_: None)
     assert audit().violated
+
+
+SHORT = {"iterations": 16, "filter_steps": 1, "runs": 40, "epsilon": 4.0, "confidence": 1 - 1e-4}
+"""A filter that lets a record be in all 16 steps where one was paid for: μ is four times the claimed one."""
+
+
+def test_a_record_at_full_length_is_cut_off() -> None:
+    found = audit_trainer(**SHORT)
+    assert (found.filter_steps, found.steps, found.violated) == (1, 16, False)
+    assert found.noise_multiplier == pytest.approx(audit_trainer(runs=20, iterations=1).noise_multiplier, rel=1e-2)
+
+
+def test_filters_that_are_ignored_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UnitFilters, "charge", lambda self, lengths, step: setattr(self, "_charged", step + 1))
+    assert audit_trainer(**SHORT).violated
 
 
 def test_too_few_runs_are_refused() -> None:
