@@ -1,13 +1,13 @@
 """Individual privacy accounting: the same ε with each row charged for itself, and with all rows charged at C.
 
     python benchmarks/individual.py run --seeds 0 1 2
-    python benchmarks/individual.py run --seeds 10 --bounds 2 4 12      # other seeds choose C
+    python benchmarks/individual.py run --seeds 10 --bounds 1 4 16      # other seeds choose C
     python benchmarks/individual.py table
 
-``dpgan`` on 600 of the mushrooms (``mushrooms.py``), ε = 8, δ = 1e-5, add/remove of one row. ``individual`` takes all
+``dpgan`` on 300 of the mushrooms (``mushrooms.py``), ε = 8, δ = 1e-5, add/remove of one row. ``individual`` takes all
 rows in each of 3 B steps, and uses each until its own loss is that of B steps at C; ``worst-case`` takes B such steps,
-``longer`` 3 B at the noise that they need, ``lots`` 3 B Poisson lots of 200. Accuracy is that of a random forest learned
-from 600 synthetic rows, on the real rows that test there.
+``longer`` 3 B at the noise that they need, ``lots`` 3 B Poisson lots of 100. Accuracy is that of a random forest that
+learned from 300 synthetic rows, on the real rows that test there.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from doublure.schema import Schema
 from mushrooms import DELTA, EPSILON, accuracy, rows, schema
 from results import by_cell, finished, mean_and_range, measure
 
-ROWS, BOUND = 600, 100
+ROWS, BOUND = 300, 50
 WAYS: dict[str, dict[str, Any]] = {
     "worst-case": {"lot_size": ROWS, "steps": BOUND},
     "longer": {"lot_size": ROWS, "steps": 3 * BOUND},
-    "lots": {"lot_size": 200, "steps": 3 * BOUND},
+    "lots": {"lot_size": 100, "steps": 3 * BOUND},
     "individual": {"accounting": "individual", "filter_steps": BOUND, "steps": 3 * BOUND},
 }
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 import torch
+from tiers import exhaustive
 
 from doublure.auditing.trainer import TrainerAudit, audit_trainer
 from doublure.errors import NotAsPriced, SettingError
-from doublure.private import clipping
+from doublure.private import accounting, clipping
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
 from doublure.private.filters import UnitFilters
@@ -99,10 +100,12 @@ SHORT = {"iterations": 16, "filter_steps": 1, "runs": 40, "epsilon": 4.0, "confi
 """A filter that lets a record be in all 16 steps where one was paid for: μ is four times the claimed one."""
 
 
+@exhaustive
 def test_a_record_at_full_length_is_cut_off() -> None:
     found = audit_trainer(**SHORT)
     assert (found.filter_steps, found.steps, found.violated) == (1, 16, False)
-    assert found.noise_multiplier == pytest.approx(audit_trainer(runs=20, iterations=1).noise_multiplier, rel=1e-2)
+    one = accounting.noise_multiplier(4.0, 1e-5, 1.0, 1)
+    assert found.noise_multiplier == pytest.approx(one, rel=1e-2)
 
 
 def test_filters_that_are_ignored_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

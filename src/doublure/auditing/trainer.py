@@ -146,7 +146,7 @@ def audit_trainer(
             if number % 50 == 49:
                 listener.at(side * 2 * runs + number + 1)
         sides.append(ratios)
-    inside, outside, threshold = _best_sums(*sides, runs, {event.paid_steps, steps}, confidence)
+    inside, outside, threshold = _best_sums(sides[0], sides[1], runs, {event.paid_steps, steps}, confidence)
     rates = bounds.error_rates(inside[runs:], outside[runs:], threshold, confidence)
     allowed = bounds.trade_off(lambda at: accounting.delta_of([event], at), rates.upper_false_positives)
     mu = _shown_mu(rates)

@@ -365,7 +365,8 @@ def assemble(
 def _single_multiplier(training: tuple[Access, ...]) -> float | None:
     """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
 
-    There is one where the training is a single Gaussian event without filters. Of anything else a card says the noise access by access.
+    There is one where the training is a single Gaussian event without filters. Of anything else a card says the noise
+    access by access.
     """
     event = training[0].event if len(training) == 1 else None
     return event.noise_multiplier if isinstance(event, GaussianEvent) and event.filter_steps is None else None
