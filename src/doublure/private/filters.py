@@ -14,8 +14,8 @@ spent: the last digits of a length, in which others' places in a batch show, mov
 =====================================  ==========================================================================
 edge case                              what happens
 =====================================  ==========================================================================
-nothing left                           the unit adds exactly zero; its gradient is computed as ever, so that a step
-                                       takes the same computation however many are left
+nothing left                           the unit adds exactly zero; its gradient's length is computed as ever, and only
+                                       the weighted sum leaves it out (timing is not covered by the promise)
 a gradient that is not finite          adds exactly zero, and costs nothing
 charged, then cut off before a draw    stays charged
 a resumed run that lacks what it kept  is refused: what units have spent cannot be computed again
