@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.filters import Spent
 from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import DistanceSettings
@@ -84,7 +84,7 @@ class Spending:
         self._workspace = job.workspace
         self._key = job.records.fingerprint
 
-    def load(self, units: int) -> tuple[Spent, int] | None:
+    def load(self, units: int) -> tuple[npt.NDArray[np.float64], int] | None:
         """Return what an earlier session kept, if its records are the same."""
         kept = self._workspace.kept(_SPENDING, self._key)
         if kept is None:
@@ -97,7 +97,7 @@ class Spending:
         """Remove it: all steps are taken."""
         job.workspace.forget(_SPENDING)
 
-    def save(self, spent: Spent, steps: int) -> None:
+    def save(self, spent: npt.NDArray[np.float64], steps: int) -> None:
         """Replace what is kept."""
         self._workspace.keep(_SPENDING, {_SPENT: spent, _CHARGED: np.array([steps])}, self._key)
 
