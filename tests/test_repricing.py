@@ -24,6 +24,7 @@ DELTA = 1e-6
 EVENTS = {
     "lots": [GaussianEvent(noise_multiplier=1.1, sample_rate=0.02, steps=700)],
     "full batches": [GaussianEvent(noise_multiplier=9.0, steps=60)],
+    "full batches with filters": [GaussianEvent(noise_multiplier=9.0, steps=180, filter_steps=60)],
     "tables": [DiscreteGaussianEvent(scale=30.0, tables=14), DiscreteGaussianEvent(scale=46.5, tables=78)],
     "little noise on counts": [DiscreteGaussianEvent(scale=0.7)],
     "facts and lots": [

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from tiers import exhaustive
 
 from doublure.auditing.trainer import TrainerAudit, audit_trainer
 from doublure.errors import NotAsPriced, SettingError
-from doublure.private import clipping
+from doublure.private import accounting, clipping
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
+from doublure.private.filters import UnitFilters
 from doublure.private.queries import lot_gradients
 
 RUNS = 150
@@ -92,6 +94,23 @@ def test_uncounted_critic_steps_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
         audit()
     monkeypatch.setattr(Executed, "note", lambda *_: None)
     assert audit().violated
+
+
+SHORT = {"iterations": 16, "filter_steps": 1, "runs": 40, "epsilon": 4.0, "confidence": 1 - 1e-4}
+"""A filter that lets a record be in all 16 steps where one was paid for: μ is four times the claimed one."""
+
+
+@exhaustive
+def test_a_record_at_full_length_is_cut_off() -> None:
+    found = audit_trainer(**SHORT)
+    assert (found.filter_steps, found.steps, found.violated) == (1, 16, False)
+    one = accounting.noise_multiplier(4.0, 1e-5, 1.0, 1)
+    assert found.noise_multiplier == pytest.approx(one, rel=1e-2)
+
+
+def test_filters_that_are_ignored_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UnitFilters, "charge", lambda self, lengths, step: setattr(self, "_charged", step + 1))
+    assert audit_trainer(**SHORT).violated
 
 
 def test_too_few_runs_are_refused() -> None:

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
+from doublure.private.filters import SpendingStore
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import NoiseSource, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.records import PrivateRecords
 
 WIDTH, UNITS = 3, 12
-_OF_THE_EVENT = ("noise_multiplier", "sample_rate", "steps")
+_OF_THE_EVENT = ("noise_multiplier", "sample_rate", "steps", "filter_steps")
 
 
 class Critic(nn.Module):
@@ -48,6 +49,7 @@ def critic_steps(
     taken: int = 0,
     mixing: torch.Generator | None = None,
     allow_test_noise: bool = False,
+    spending: SpendingStore | None = None,
 ) -> CriticSteps:
     """Return production steps over records.
 
@@ -59,6 +61,7 @@ def critic_steps(
         taken: Steps that an earlier session has spent.
         mixing: See there.
         allow_test_noise: See there.
+        spending: See :class:`CriticSteps`.
     """
     own = dict(given)
     event = GaussianEvent(**{name: own.pop(name) for name in _OF_THE_EVENT if name in own})
@@ -68,4 +71,6 @@ def critic_steps(
         [access], noise=noise or OsKeyedNoise(), authorise=lambda access, step: authorise(step), taken=taken,
         allow_test_noise=allow_test_noise,
     )  # fmt: skip
-    return CriticSteps(mechanism, access, records, CriticSettings(**own), distances=distances, mixing=mixing)
+    return CriticSteps(
+        mechanism, access, records, CriticSettings(**own), distances=distances, mixing=mixing, spending=spending
+    )

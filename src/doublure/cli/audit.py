@@ -42,6 +42,9 @@ def audit(
     sample_rate: Annotated[float, typer.Option(help="q; 1 gives the attacker the most (--trainer).")] = 1.0,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the generator (--trainer).")] = 2,
     n_critic: Annotated[int, typer.Option(min=1, help="Noisy steps in each (--trainer).")] = 1,
+    filter_steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps that each unit's privacy filter has room for (--trainer).")
+    ] = None,
     runs: Annotated[
         int, typer.Option(min=20, help="Runs with, and without, the tested record (--trainer, --method).")
     ] = 1000,
@@ -65,7 +68,7 @@ def audit(
     files = {"--real": real, "--holdout": holdout}
     if trainer:
         _refuse_idle("--trainer", **files, **{"--out": out, "--set": setting})
-        return _trainer(epsilon, delta, sample_rate, iterations, n_critic, runs)
+        return _trainer(epsilon, delta, sample_rate, iterations, n_critic, runs, filter_steps)
     if method is not None:
         _refuse_idle("--method", **files)
         return _method(method, kind, epsilon, delta, runs, setting, seed or 0, out)
@@ -79,7 +82,15 @@ def _refuse_idle(beside: str, **given: object) -> None:
             raise SettingError(f"does not go with {beside}", field=flag, remedy="leave it out; see docs/attacks.md")
 
 
-def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> VerbResult:
+def _trainer(
+    epsilon: float,
+    delta: float,
+    sample_rate: float,
+    iterations: int,
+    n_critic: int,
+    runs: int,
+    filter_steps: int | None,
+) -> VerbResult:
     from doublure.auditing.trainer import audit_trainer
 
     with TerminalProgress() as progress:
@@ -90,6 +101,7 @@ def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, 
             iterations=iterations,
             n_critic=n_critic,
             runs=runs,
+            filter_steps=filter_steps,
             progress=progress,
         )
     if found.violated:

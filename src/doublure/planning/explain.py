@@ -149,7 +149,13 @@ def _noise(made: PlanContents, groups: Mapping[str, tuple[Access, ...]]) -> list
             event = access.event
             if isinstance(event, GaussianEvent):
                 bound = made.max_grad_norm if alone or (access.estimated and not access.whole) else None
-                parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
+                parts = {
+                    "σ": event.noise_multiplier,
+                    "C": bound,
+                    "q": event.sample_rate,
+                    "T": event.steps,
+                    "B": event.filter_steps,
+                }
                 figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
                 found.append((access.purpose, figures))
         if counts:

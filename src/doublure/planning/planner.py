@@ -365,11 +365,11 @@ def assemble(
 def _single_multiplier(training: tuple[Access, ...]) -> float | None:
     """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
 
-    There is one where the training is a single Gaussian event. Of anything else a card says the noise access by access.
+    There is one where the training is a single Gaussian event without filters. Of anything else a card says the noise
+    access by access.
     """
-    if len(training) == 1 and isinstance(training[0].event, GaussianEvent):
-        return training[0].event.noise_multiplier
-    return None
+    event = training[0].event if len(training) == 1 else None
+    return event.noise_multiplier if isinstance(event, GaussianEvent) and event.filter_steps is None else None
 
 
 def _guarantee(

@@ -175,7 +175,7 @@ def _share(access: Access, units: int) -> float | None:
 def _rho(event: Event | None) -> float:
     """Return about what an event costs under zero-concentrated DP; with lots, for large noise."""
     if isinstance(event, GaussianEvent):
-        return event.steps * (event.sample_rate / event.noise_multiplier) ** 2 / 2
+        return event.paid_steps * (event.sample_rate / event.noise_multiplier) ** 2 / 2
     if isinstance(event, DiscreteGaussianEvent):
         return event.tables * (event.records / event.scale) ** 2 / 2
     return 0.0

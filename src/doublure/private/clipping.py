@@ -64,11 +64,13 @@ class ClippedSum:
         sensitivity: How far the sum moves in L2 when one unit is added or removed: C, or 2 C n if clipped together.
         norms: The units' norms before clipping, (G,) float64; NaN or infinite for a unit that was left out because its
             gradient is not finite. None where the sum was clipped as a whole. For tests; never leaves ``private/``.
+        lengths: The units' norms after clipping, (G,) float64 in [0, C]; None where the sum was clipped as a whole.
     """
 
     total: Tensor
     sensitivity: float
     norms: Tensor | None = None
+    lengths: Tensor | None = None
 
 
 def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
@@ -102,7 +104,9 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
-def clipped_sum(lot: GradientLot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
+def clipped_sum(
+    lot: GradientLot, *, max_grad_norm: float, per_batch: float | None = None, shares: Tensor | None = None
+) -> ClippedSum:
     """Return the sum of a lot's gradients, each unit's clipped once to C.
 
     Guarantee: adding or removing one unit moves the sum by at most C in L2, or by 2 C n where n units are clipped
@@ -113,6 +117,7 @@ def clipped_sum(lot: GradientLot, *, max_grad_norm: float, per_batch: float | No
         max_grad_norm: C.
         per_batch: n, public: the lot's sum is clipped as a whole to n C, so that its mean over n has norm at most C.
             None: each unit's gradient is clipped.
+        shares: The share of C that each unit's own bound is, (G,) float64 in [0, 1]; None: all of it.
 
     Raises:
         SettingError: C is not positive.
@@ -121,12 +126,15 @@ def clipped_sum(lot: GradientLot, *, max_grad_norm: float, per_batch: float | No
         return _clipped_per_batch(lot, per_batch * max_grad_norm)
     _require_bound(max_grad_norm)
     total = lot.zero
-    norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
+    norms, lengths = torch.zeros(2, lot.units, dtype=torch.float64, device=total.device)
     for part in lot:
         own = part.norms()
         norms[part.units] = own
-        total = total + part.weighted_sum(clip_factors(own, max_grad_norm))
-    return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
+        # A norm over no share at all is infinite or NaN, of which the factor is zero.
+        factors = clip_factors(own if shares is None else own / shares[part.units], max_grad_norm)
+        lengths[part.units] = torch.where(factors > 0, own * factors, 0.0)
+        total = total + part.weighted_sum(factors)
+    return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms, lengths=lengths)
 
 
 def clipped_norms(lot: GradientLot, *, max_grad_norm: float) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
+from doublure.private.filters import SpendingStore, UnitFilters
 from doublure.private.gradients import RecordPairs
 from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
@@ -37,9 +38,11 @@ class CriticSteps:
         distances: Settings of the distances that feed the Bayesian accountant; None for no such accountant.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated.
         generator: The network that makes partners, for owners who make them by themselves.
+        spending: Keeps what each unit has spent of its privacy filter, if the event has filters.
 
     Raises:
-        SettingError: The noise of some step could not be drawn, or the mixing numbers are for tests.
+        SettingError: The noise of some step could not be drawn, the mixing numbers are for tests, or units that are
+            clipped together are to have filters of their own.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class CriticSteps:
         distances: DistanceSettings | None = None,
         mixing: torch.Generator | None = None,
         generator: nn.Module | None = None,
+        spending: SpendingStore | None = None,
     ) -> None:
         if not isinstance(access.event, GaussianEvent):
             raise TypeError(f"{access.purpose}: is no GaussianEvent")
@@ -68,7 +72,12 @@ class CriticSteps:
         self._records = records
         noise, steps = self.event.noise_multiplier, self.event.steps
         self._distances = None if distances is None else distances.measured(noise_multiplier=noise, steps=steps)
-        self._query = CriticGradients(settings, mixing=mixing, distances=self._distances, generator=generator)
+        filters = None if self.event.filter_steps is None else UnitFilters(self.event.filter_steps, spending)
+        if filters is not None and settings.per_batch:
+            raise SettingError("are for units one by one", field="filter_steps", remedy="set clipping=record")
+        self._query = CriticGradients(
+            settings, mixing=mixing, distances=self._distances, generator=generator, filters=filters
+        )
 
     @property
     def steps(self) -> int:

@@ -215,7 +215,7 @@ def _covers(priced: Event, ran: Event) -> bool:
     """Say whether what ran is what was priced, or less; steps are counted where they are drawn."""
     if isinstance(priced, GaussianEvent) and isinstance(ran, GaussianEvent):
         same = _close(priced.noise_multiplier, ran.noise_multiplier) and _close(priced.sample_rate, ran.sample_rate)
-        return same and priced.sampling == ran.sampling
+        return same and (priced.sampling, priced.filter_steps) == (ran.sampling, ran.filter_steps)
     if isinstance(priced, DiscreteGaussianEvent) and isinstance(ran, DiscreteGaussianEvent):
         return _close(priced.scale, ran.scale) and ran.tables <= priced.tables and ran.records == priced.records
     if isinstance(priced, ApproximateEvent) and isinstance(ran, ApproximateEvent):

@@ -286,7 +286,10 @@ class Mechanism:
         if isinstance(event, GaussianEvent):
             real = self._noise.normal(total.size, event.noise_multiplier * moved.l2)
             ran = GaussianEvent(
-                noise_multiplier=real.scale / moved.l2, sample_rate=answer.sample_rate, sampling=answer.sampling
+                noise_multiplier=real.scale / moved.l2,
+                sample_rate=answer.sample_rate,
+                sampling=answer.sampling,
+                filter_steps=answer.filter_steps,
             )
             return _sum(total, real.values).astype(np.float32), ran
         if isinstance(event, DiscreteGaussianEvent):

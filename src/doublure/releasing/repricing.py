@@ -52,12 +52,22 @@ def _interval(events: Iterable[Mapping[str, Any]]) -> float:
     """Return the spacing of the grid, so fine that it widens the sum of all steps by little."""
     largest, steps, variance = 1.0, 0.0, 0.0
     for event in events:
-        number = float(event.get("steps", event.get("tables", 1)))
+        number = float(_paid_steps(event) if event["type"] == "gaussian" else event.get("tables", 1))
         spread = _spread(event)
         largest, steps = max(largest, spread), steps + number
         variance += number * (float(event.get("sample_rate", 1.0)) * min(spread, _deviation(event))) ** 2
     near = math.sqrt(12 * _WIDENED * variance / steps)
     return largest * min(_COARSEST, max(_FINEST, near / largest))
+
+
+def _paid_steps(event: Mapping[str, Any]) -> int:
+    """Return the steps at full length that one unit pays for: those of its filter, which only full batches have."""
+    steps, filtered = int(event["steps"]), event.get("filter_steps")
+    if filtered is None:
+        return steps
+    if event["sample_rate"] != 1:
+        raise ValueError(filtered)
+    return min(steps, int(_positive(filtered)))
 
 
 def _deviation(event: Mapping[str, Any]) -> float:
@@ -83,7 +93,7 @@ def _loss(event: Mapping[str, Any], interval: float) -> PrivacyLossDistribution:
             sampling_prob=float(event["sample_rate"]),
             value_discretization_interval=interval,
         )
-        return one.self_compose(int(event["steps"]))
+        return one.self_compose(_paid_steps(event))
     if kind == "discrete-gaussian":
         moved = _positive(event["records"])
         one = losses.from_gaussian_mechanism(_positive(event["scale"]) / moved, value_discretization_interval=interval)

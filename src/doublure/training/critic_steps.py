@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +16,7 @@ from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
+from doublure.support.tensors import as_array
 from doublure.training.gan_loop import Adversaries
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
@@ -23,6 +25,8 @@ from doublure.training.private_gan_settings import PrivateSettings
 if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.private.records import PrivateRecords
+
+_SPENDING, _SPENT, _CHARGED = "spending", "spent", "charged"
 
 _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
     "wgan-gp": "wgan",
@@ -58,7 +62,44 @@ def private_critic_trainer(
     if not isinstance(access.event, GaussianEvent):
         raise TypeError(f"{access.purpose}: is no GaussianEvent")
     step = critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)
-    return CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)
+    return CriticSteps(
+        job.mechanism,
+        access,
+        everyone,
+        step,
+        distances=distances,
+        generator=adversaries.generator,
+        spending=Spending(job) if access.event.filter_steps is not None else None,
+    )
+
+
+class Spending:
+    """Keeps what units have spent of their privacy filters in the run's internal folder, until the run ends.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._workspace = job.workspace
+        self._key = job.records.fingerprint
+
+    def load(self, units: int) -> tuple[npt.NDArray[np.float64], int] | None:
+        """Return what an earlier session kept, if its records are the same."""
+        kept = self._workspace.kept(_SPENDING, self._key)
+        if kept is None:
+            return None
+        spent, steps = (as_array(kept[name]) for name in (_SPENT, _CHARGED))
+        return spent.reshape(units), int(steps[0])
+
+    @staticmethod
+    def forget(job: Job) -> None:
+        """Remove it: all steps are taken."""
+        job.workspace.forget(_SPENDING)
+
+    def save(self, spent: npt.NDArray[np.float64], steps: int) -> None:
+        """Replace what is kept."""
+        self._workspace.keep(_SPENDING, {_SPENT: spent, _CHARGED: np.array([steps])}, self._key)
 
 
 def critic_settings(settings: PrivateSettings, *, expected_units: float, **special: Any) -> CriticSettings:

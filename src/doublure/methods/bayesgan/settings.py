@@ -187,6 +187,7 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     generator_lr: LearningRate = 5e-4
     generator_batch: int = Field(default=128, ge=1)
     tries: int = Field(default=16, ge=1, le=100)
+    accounting: Literal["worst-case"] = "worst-case"
     conditional: bool = False
     annotator: bool | None = None
     annotator_price: Literal["worst-case", "sampled"] = "worst-case"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from typing_extensions import override
 
 from doublure.access import Access
-from doublure.guarantee import Kind
+from doublure.guarantee import Guarantee, Kind
 from doublure.methods.adversarial import Adversarial
 from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, SeriesDpganSettings
 from doublure.private.accounting import GaussianEvent
@@ -55,6 +55,7 @@ class Dpgan(Adversarial[P]):
             noise_multiplier=noise_multiplier,
             sample_rate=self.sample_rate(schema, settings),
             steps=settings.steps or 1,
+            filter_steps=settings.filter_bound,
         )
         return (Access(purpose="train the critic", event=event),)
 
@@ -70,8 +71,20 @@ class Dpgan(Adversarial[P]):
         return ()
 
     @override
+    def forecast(self, planned: Guarantee, settings: P, touches: tuple[Access, ...], schema: Schema) -> tuple[str, ...]:
+        bound = settings.filter_bound
+        if bound is None:
+            return ()
+        return (
+            f"Individual accounting: each {schema.unit.name} is used until what it has cost reaches that of {bound:,} "
+            f"steps at full length C, and counts as zero in the rest of the {settings.steps:,} steps; how many are "
+            "left is told to nobody",
+        )
+
+    @override
     def asks_owners(self, schema: Schema, settings: P) -> bool:
-        return schema.kind in ("table", "images") and schema.max_silos == 1
+        in_one_place = settings.filter_bound is not None
+        return not in_one_place and schema.kind in ("table", "images") and schema.max_silos == 1
 
     @override
     def at_owner(self, encoder: Encoder, settings: P) -> OwnerTasks:
@@ -91,13 +104,15 @@ class Dpgan(Adversarial[P]):
 
     @override
     def train(self, job: Job[P]) -> nn.Module:
-        from doublure.training.critic_steps import private_critic_trainer
+        from doublure.training.critic_steps import Spending, private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 
         settings = job.settings
         adversaries = prepare(job, settings)
         teacher = private_critic_trainer(job, settings, job.accesses[0], adversaries)
-        return train(job, settings, teacher, adversaries)
+        generator = train(job, settings, teacher, adversaries)
+        Spending.forget(job)
+        return generator
 
 
 METHOD = Dpgan[PrivateSettings]()

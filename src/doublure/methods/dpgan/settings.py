@@ -8,18 +8,18 @@ from pydantic import Field
 
 from doublure.training.gan_settings import TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
-from doublure.training.private_gan_settings import Norm, PrivateSettings
+from doublure.training.private_gan_settings import IndividualSettings, Norm
 from doublure.training.series_gan_settings import SeriesAdversarialSettings
 from doublure.training.settings import LearningRate
 
 
-class DpganSettings(TableAdversarialSettings, PrivateSettings):
+class DpganSettings(TableAdversarialSettings, IndividualSettings):
     """The settings of ``dpgan`` on tables."""
 
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600}
 
 
-class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
+class ImageDpganSettings(ImageAdversarialSettings, IndividualSettings):
     """The settings of ``dpgan`` on images.
 
     There is no normalisation, which would mix generated images, and no gradient penalty with the logistic loss: the
@@ -37,7 +37,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     normalisation: Literal["none"] = "none"
 
 
-class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
+class SeriesDpganSettings(SeriesAdversarialSettings, IndividualSettings):
     """The settings of ``dpgan`` on time series."""
 
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.1, "smallest_lot": 64, "largest_lot": 2048, "steps": 1000}

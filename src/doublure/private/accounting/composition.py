@@ -180,7 +180,7 @@ def count_events(events: Sequence[Event], accountant: Accountant, relation: Rela
         count = 1
         if isinstance(event, GaussianEvent):
             _refuse_unsupported(event, accountant, relation)
-            event, count = replace(event, steps=1), event.steps
+            event, count = replace(event, steps=1, filter_steps=None), event.paid_steps
         elif isinstance(event, DiscreteGaussianEvent):
             _refuse_several(event, accountant)
             event, count = replace(event, tables=1), event.tables

@@ -24,18 +24,30 @@ class GaussianEvent:
         sample_rate: Probability q of a unit being in a lot, in (0, 1]; 1 is the full batch.
         steps: Number of noisy sums, 0 to 1e9.
         sampling: Independent ("poisson") or fixed-size lots drawn "without-replacement".
+        filter_steps: B of each unit's privacy filter (:mod:`doublure.private.filters`): the squares of what it adds,
+            over C², sum to B at most. Full batches alone; None: there is no filter.
     """
 
     noise_multiplier: float
     sample_rate: float = 1.0
     steps: int = 1
     sampling: Sampling = "poisson"
+    filter_steps: int | None = None
 
     def __post_init__(self) -> None:
         require_number(self.noise_multiplier, "noise_multiplier", least=_LEAST_MULTIPLIER)
         require_number(self.sample_rate, "sample_rate", above=0.0, most=1.0)
         require_whole(self.steps, "steps", least=0)
         require_choice(self.sampling, "sampling", get_args(Sampling))
+        if self.filter_steps is not None:
+            require_whole(self.filter_steps, "filter_steps", least=1)
+            if self.sample_rate != 1.0:
+                raise SettingError("needs full batches", field="filter_steps", remedy="set sample_rate to 1")
+
+    @property
+    def paid_steps(self) -> int:
+        """Steps at full length that one unit pays for at most."""
+        return self.steps if self.filter_steps is None else min(self.steps, self.filter_steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +110,8 @@ def event_to_json(event: Event) -> dict[str, object]:
         {'type': 'pure', 'epsilon': 0.5}
     """
     name = next(name for name, kind in _EVENT_TYPES.items() if isinstance(event, kind))
-    return {"type": name} | {field: getattr(event, field) for field in event.__dataclass_fields__}
+    said = {field: getattr(event, field) for field in event.__dataclass_fields__}
+    return {"type": name} | {field: value for field, value in said.items() if value is not None}
 
 
 def event_from_json(data: Mapping[str, object]) -> Event:

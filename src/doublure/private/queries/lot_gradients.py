@@ -6,6 +6,9 @@ Frigerio et al. 2019, Algorithm 1, inner loop).
 Sensitivity: C_t, or 2 C_t n where the lot's mean over n is clipped as a whole. The lot is drawn by Poisson sampling
 over these records' units, at the rate that the plan's event has: over several partitions it is one Poisson lot.
 
+Where units have privacy filters, every unit is in every lot, and its own bound is the smaller of C_t and what its
+filter has left (:mod:`doublure.private.filters`); the sensitivity stays C_t.
+
 =====================================  ==============================================================
 edge case                              what happens
 =====================================  ==============================================================
@@ -27,7 +30,8 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
+from doublure.private.clipping import ClippedSum, Schedule, clipped_norms, clipped_sum
+from doublure.private.filters import UnitFilters
 from doublure.private.gradients import (
     CriticLoss,
     LocalSteps,
@@ -38,7 +42,7 @@ from doublure.private.gradients import (
 )
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import secret_draws
-from doublure.private.queries.query import Answer, Sensitivity
+from doublure.private.queries.query import Answer, Sensitivity, require_everyone
 from doublure.private.sampling import Lot, PoissonSampler
 from doublure.support.tensors import as_array
 
@@ -120,6 +124,7 @@ class CriticGradients:
         distances: Measured beside the step, for the Bayesian accountant.
         generator: The network that makes partners, for owners who make them by themselves; None without owners.
         lengths: For owners: the rate at which units are drawn to send their gradients' lengths; None: none is sent.
+        filters: The units' privacy filters; None: there are none.
 
     Attributes:
         step: The step that is asked for next, counted from 0.
@@ -136,7 +141,9 @@ class CriticGradients:
         distances: MeasuredDistances | None = None,
         generator: nn.Module | None = None,
         lengths: float | None = None,
+        filters: UnitFilters | None = None,
     ) -> None:
+        self._filters = filters
         self.settings = settings
         self.generator = generator
         self.measured = distances
@@ -175,7 +182,9 @@ class CriticGradients:
 
     @property
     def not_partitionable(self) -> str | None:
-        """The reason where the lot is clipped as a whole, which needs all records in one place."""
+        """The reason where the lot is clipped as a whole, or units have filters: all records are in one place."""
+        if self._filters is not None:
+            return "what each unit has cost is kept in one place"
         return None if self.settings.joint is None else "a lot that is clipped together is no sum of parts"
 
     @property
@@ -196,11 +205,8 @@ class CriticGradients:
         if self.measured is not None:
             self._measure(self.measured, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
-        clipped = clipped_sum(
-            self.contributions(records, sampler.lot()),
-            max_grad_norm=self.settings.bound(self.step),
-            per_batch=self.settings.joint,
-        )
+        lot = self.contributions(records, sampler.lot())
+        clipped = self._filtered(lot, self._filters, sample_rate) if self._filters else self._clipped(lot)
         total = clipped.total.cpu().numpy()
         return Answer(
             total=total,
@@ -208,7 +214,21 @@ class CriticGradients:
             sample_rate=sampler.sample_rate,
             sampling=sampler.sampling,
             lengths=None if self._lengths is None else self._told(records, self._lengths),
+            filter_steps=None if self._filters is None else self._filters.steps,
         )
+
+    def _clipped(self, lot: LotGradients) -> ClippedSum:
+        return clipped_sum(lot, max_grad_norm=self.settings.bound(self.step), per_batch=self.settings.joint)
+
+    def _filtered(self, lot: LotGradients, filters: UnitFilters, sample_rate: float) -> ClippedSum:
+        """Return the sum with each unit clipped to what its filter has left, and charge it, before noise is paid."""
+        require_everyone(sample_rate)
+        bound, shares = self.settings.bound(self.step), filters.shares(lot.units, self.step)
+        clipped = clipped_sum(lot, max_grad_norm=bound, shares=torch.from_numpy(shares).to(lot.zero.device))
+        if clipped.lengths is None:
+            raise TypeError("units that are clipped together have no lengths of their own")
+        filters.charge(as_array(clipped.lengths) / bound, self.step)
+        return clipped
 
     def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
         """Return the lengths over C of the clipped gradients of some units, drawn apart from the lot."""

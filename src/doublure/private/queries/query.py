@@ -74,6 +74,7 @@ class Answer:
             numbers.
         lengths: ``(k,)`` float64 lengths over C of clipped gradients of units sampled beside the lot, where an owner
             is asked for them. They are added to nothing.
+        filter_steps: B, as the units' privacy filters report it; None: there are none.
     """
 
     total: Any
@@ -82,6 +83,7 @@ class Answer:
     sampling: Sampling = "poisson"
     unit: float | None = None
     lengths: Any = None
+    filter_steps: int | None = None
 
     @property
     def stated(self) -> list[Any]:
