@@ -75,8 +75,8 @@ COMPARED = 10_000
 JUDGED_BY = 30_000
 PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
 DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
-UNLIKE_MNIST = ("emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
-DRAWINGS = ("mnist", "emnist-letters")
+UNLIKE_MNIST = ("digits", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
+DRAWINGS = ("digits", "mnist", "emnist-letters")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {
     "real": ("real images", {"color": "grey"}),
