@@ -26,12 +26,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import binom
+from scipy.stats import norm
 from torch import Tensor, nn
 from torch.nn import functional
 
 UPDATES, BATCH = 5, 64
-_MOMENTS = torch.arange(1, 101, dtype=torch.float64)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Labels = np.ndarray[Any, np.dtype[np.int64]]
@@ -62,42 +61,28 @@ IMAGES = {"mnist": Recipe(share=50, iterations=100, teacher_rate=1e-3, rate=2e-4
 # -- the price -------------------------------------------------------------------------------------------------------
 
 
-def spent(votes: float, answers: int, epsilon: float) -> float:
-    """Return the least δ at which so many answers, each of two λ-private counts, are (ε, δ)-private.
+def spent(noise: float, answers: int, epsilon: float) -> float:
+    """Return the least δ at which so many answers, each of two counts with Gaussian noise, are (ε, δ)-private.
+
+    One record changes one teacher's vote: both counts by 1, so that an answer is √2 / σ-GDP and Q are √(2 Q) / σ-GDP
+    (Dong, Roth and Su 2022, Corollaries 1 and 3.3).
 
     Args:
-        votes: λ.
+        noise: σ of each count.
         answers: Q.
         epsilon: ε.
     """
-    pairs = 2 * answers
-    low = max(0, math.floor((epsilon / votes + pairs) / 2))
-    ups = np.arange(low, pairs + 1)
-    losses = votes * (2 * ups - pairs)
-    # 1 − exp(ε − loss), averaged over the losses of the worst pair of λ-private answers.
-    gains = -np.expm1(np.minimum(epsilon - losses, 0.0))
-    return float((binom.pmf(ups, pairs, 1 / (1 + math.exp(-votes))) * gains).sum())
+    mu = math.sqrt(2 * answers) / noise
+    return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu)))
 
 
-def vote_scale(epsilon: float, delta: float, answers: int) -> float:
-    """Return the greatest λ at which Q answers are (ε, δ)-private; rounded down."""
-    low, high = 1e-7, 10.0
-    for _ in range(60):
+def vote_noise(epsilon: float, delta: float, answers: int) -> float:
+    """Return the least σ at which Q answers are (ε, δ)-private; rounded up."""
+    low, high = 1e-3, 1e7
+    for _ in range(80):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if spent(middle, answers, epsilon) <= delta else (low, middle)
-    return low
-
-
-def moments(votes: float, gaps: Tensor) -> Tensor:
-    """Return what Algorithm 1 adds to its moments α(1) … α(100) for answers with these gaps |n₀ − n₁|; ``(100,)``."""
-    wrong = (2 + votes * gaps) / (4 * torch.exp(votes * gaps))  # q, (Q,)
-    plain = 2 * votes**2 * _MOMENTS * (_MOMENTS + 1)
-    ratio = (1 - wrong) / (1 - math.exp(2 * votes) * wrong)
-    sharp = torch.log(
-        (1 - wrong) * ratio.unsqueeze(1).pow(_MOMENTS).T + wrong * torch.exp(2 * votes * _MOMENTS)[:, None]
-    )
-    usable = (ratio > 0) & torch.isfinite(sharp)
-    return torch.where(usable, torch.minimum(sharp, plain[:, None]), plain[:, None]).sum(1)
+        low, high = (low, middle) if spent(middle, answers, epsilon) <= delta else (middle, high)
+    return high
 
 
 # -- the networks ----------------------------------------------------------------------------------------------------
@@ -203,7 +188,7 @@ def taught(
     """
     source = torch.Generator().manual_seed(seed)
     answers = recipe.iterations * UPDATES * BATCH
-    scale = vote_scale(epsilon, delta, answers)
+    sigma = vote_noise(epsilon, delta, answers)
     teachers = Teachers(records, recipe, source)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -211,7 +196,6 @@ def taught(
         nn.init.constant_(generator.body[-1].bias, recipe.start)
         student = hidden_layers(records.shape[1], records.shape[1] - labels, 1)
     own = [torch.optim.Adam(part.parameters(), recipe.rate, betas=(0.5, 0.999)) for part in (generator, student)]
-    alpha = torch.zeros(len(_MOMENTS), dtype=torch.float64)
     noise = np.random.default_rng(seed)
     for _ in range(recipe.iterations):
         for _ in range(UPDATES):
@@ -223,8 +207,7 @@ def taught(
                 seen = drawn(generator, BATCH, labels, source)
             real = teachers.votes(seen)
             made = teachers.count - real
-            alpha += moments(scale, (real - made).abs())
-            blur = torch.from_numpy(noise.laplace(scale=1 / scale, size=(2, BATCH)))
+            blur = torch.from_numpy(noise.normal(scale=sigma, size=(2, BATCH)))
             verdict = (real + blur[0] > made + blur[1]).float()
             loss = functional.binary_cross_entropy_with_logits(student(seen).squeeze(1), verdict)
             own[1].zero_grad()
@@ -235,8 +218,7 @@ def taught(
         own[0].zero_grad()
         loss.backward()
         own[0].step()
-    claimed = float(((alpha - math.log(delta)) / _MOMENTS).min())
-    return generator.eval(), {"lambda": scale, "teachers": teachers.count, "epsilon_algorithm_1": claimed}
+    return generator.eval(), {"sigma": sigma, "teachers": teachers.count, "iterations": recipe.iterations}
 
 
 def drawn(generator: Generator, size: int, labels: int, source: torch.Generator) -> Tensor:
