@@ -5,8 +5,8 @@
 
 Fits of ``statistics``: ``--right`` of them on the records as they are, each with a noise of its own, and one for each
 fault, which a quarter of the records have (of the lost class: all). Each is inspected against the right ones, and each
-right one against the others, which says whether something is found where nothing is wrong. A fault is found if its own sign stands
-out. Nothing but synthetic records is looked at. Resumable: a fit is made again where its cell is not measured yet.
+right one against the others, which says whether something is found where nothing is wrong. A fault is found if its own
+sign stands out. Nothing but synthetic records is looked at. Resumable: a fit is made again where its cell is not measured yet.
 """
 
 from __future__ import annotations
@@ -192,7 +192,17 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 
 def table() -> None:
     """Print the results as Markdown."""
-    heads = ["data", "ε", "planted in a quarter", "its sign", "inspected", "worst of the right", "found beyond", "found", "all"]
+    heads = [
+        "data",
+        "ε",
+        "planted in a quarter",
+        "its sign",
+        "inspected",
+        "worst of the right",
+        "found beyond",
+        "found",
+        "all",
+    ]
     print("|", " | ".join(heads), "|")
     print("|---|--:|---|---|--:|--:|--:|---|---|")
     for row in finished("inspection_of_records"):

@@ -1,8 +1,9 @@
 """The real images of benchmarks: from the shared data where they are at hand, else as they are published.
 
 CIFAR-10 is a JPEG copy, in random order: its file is sorted by label, and what is kept aside for tuning are the last
-training images. Digits are scikit-learn's 1,797 of 8 x 8 pixels, the first 1,500 for training. Olivetti's faces are brought to 48 x 48; the first eight of each person are for training. CelebA's are
-cut to 128 x 128 and brought to 48 x 48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles.
+training images. Digits are scikit-learn's 1,797 of 8 x 8 pixels, the first 1,500 for training. Olivetti's faces are
+brought to 48 x 48; the first eight of each person are for training. CelebA's are cut to 128 x 128 and brought to 48 x
+48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles.
 """
 
 from __future__ import annotations

@@ -80,9 +80,7 @@ def test_published_sizes_are_those_of_the_papers(bench):
 def test_a_choice_with_noise_is_one_of_the_epochs_and_seldom_the_best_where_epsilon_is_small(bench):
     epochs = [bench.Epoch(kept=count, synthetic=9 - count, test=count / 10) for count in range(10)]
     rng = np.random.default_rng(0)
-    sharp, faint = (
-        [bench.chosen(epochs, epsilon, rng)["private"] for _ in range(300)] for epsilon in (20.0, 0.01)
-    )
+    sharp, faint = ([bench.chosen(epochs, epsilon, rng)["private"] for _ in range(300)] for epsilon in (20.0, 0.01))
     assert np.mean(sharp) > 0.89
     assert 0.3 < np.mean(faint) < 0.6
     plain = bench.chosen(epochs, None, rng)

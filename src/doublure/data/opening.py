@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from doublure.data.images import Images, open_images
+from doublure.data.images.archives import is_archive
 from doublure.data.images.arrays import is_idx
 from doublure.data.images.files import ENDINGS
-from doublure.data.images.archives import is_archive
 from doublure.data.images.lists import lists_pictures
 from doublure.data.records import Loaded
 from doublure.data.relational import open_related

@@ -168,9 +168,9 @@ def family_spread(signs: Sequence[FaultStatistic]) -> Spread:
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> alike = [FaultStatistic(clause="", meaning="", shown=[rng.random(500) < x for x in rng.normal(0.3, 0.05, 6)])
-        ...          for _ in range(200)]
-        >>> found = family_spread(alike)
+        >>> def runs():
+        ...     return [rng.random(500) < share for share in rng.normal(0.3, 0.05, 6)]
+        >>> found = family_spread([FaultStatistic(clause="", meaning="", shown=runs()) for _ in range(200)])
         >>> round(found.variance**0.5, 2), found.degrees > 10
         (0.06, True)
     """

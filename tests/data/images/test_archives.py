@@ -122,5 +122,5 @@ def test_an_archive_that_is_cut_off_is_refused(tmp_path, schema, pixels, labels)
     with pytest.raises(FaultyRecords):
         source.load(schema)
     whole.write_bytes(whole.read_bytes()[:300])
-    with pytest.raises(DataError, match="damaged|cannot be read"):
+    with pytest.raises(DataError, match=r"damaged|cannot be read"):
         source.load(schema)

@@ -1,9 +1,7 @@
-"""Images as StyleGAN's and DPImageBench's archives hold them: pictures in a ZIP file or a folder, and their labels.
+"""Pictures in a ZIP file or a folder with ``dataset.json``: the form of StyleGAN, EDM and DPImageBench.
 
-``dataset.json`` at the root has ``labels``: a list of a picture's name and its label, or null. The form is that of
-StyleGAN, EDM and DPImageBench (Gong et al. 2025), whose sets are ``train_28.zip`` and ``test_28.zip``. Records are taken
-in the order of their names, as these programs take them. Pictures may be colour where the schema is grey: DPImageBench
-stores MNIST so, and ``on_mismatch: resize`` converts it.
+``labels`` in it is a list of each picture's name and label, or null (Gong et al. 2025: ``train_28.zip``). Records are
+taken in the order of their names. DPImageBench stores grey images in colour; ``on_mismatch: resize`` converts them.
 """
 
 from __future__ import annotations
@@ -94,7 +92,7 @@ class ArchiveSource(ImageSource):
         """Compare the index with the pictures.
 
         Raises:
-            FaultyRecords: It names a picture that is not there or twice, or leaves one out, and the schema refuses that.
+            FaultyRecords: It names a picture twice or one that is not there, or leaves one out, against the rule.
         """
         if schema.misfit != "refuse" or schema.label is None:
             return

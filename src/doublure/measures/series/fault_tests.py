@@ -100,9 +100,10 @@ def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, F
         if min(shift, length - shift) < step:  # the rest of the last piece
             continue
         steps = shift if shift <= length // 2 else shift - length
+        way = "later" if steps > 0 else "earlier"
         shown: list[Mask] = [np.asarray(each[:, shift] > each[:, 0]) for each in fits]
         found[f"shifted_{name}_{steps}"] = FaultStatistic(
-            clause=f"have a {printable(name)} that fits better {abs(steps)} steps {'later' if steps > 0 else 'earlier'}",
+            clause=f"have a {printable(name)} that fits better {abs(steps)} steps {way}",
             meaning="A shifted clock: its course is that of a correct run at another time.",
             shown=shown,
         )
