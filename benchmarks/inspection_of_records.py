@@ -4,9 +4,10 @@
     python benchmarks/inspection_of_records.py table
 
 Fits of ``statistics``: ``--right`` of them on the records as they are, each with a noise of its own, and one for each
-fault, which a quarter of the records have (of the lost class: all). Each is inspected against the right ones, and each
-right one against the others, which says whether something is found where nothing is wrong. A fault is found if its own
-sign stands out. Nothing but synthetic records is looked at. Resumable: a fit is made again where its cell is not measured yet.
+fault, which a quarter of the records have (of the lost class: all). Each is inspected against the right ones, and
+each right one against the others, which says whether something is found where nothing is wrong. A fault is found if
+its own sign stands out. Nothing but synthetic records is looked at. Resumable: a fit is made again where its cell is
+not measured yet.
 """
 
 from __future__ import annotations

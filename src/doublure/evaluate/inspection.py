@@ -245,8 +245,8 @@ def _rule(right: int) -> tuple[str, ...]:
     if right == 1:
         return (
             f"A difference counts beyond {100 * MARGIN:.0f} points of the reference run, at p below {LEVEL:g} "
-            "corrected for all fault tests; p is about these two generators and not about other fits. Two runs on the same "
-            "data differ too, and one does not say how much. Name five.",
+            "corrected for all fault tests; p is about these two generators and not about other fits. Two runs on "
+            "the same data differ too, and one does not say how much. Name five.",
         )
     return (
         "Shares are compared with how correct runs differ: p is of one more correct run having such a share. A "
