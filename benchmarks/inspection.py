@@ -286,7 +286,8 @@ def table() -> None:
     """Print the results as Markdown."""
     print("| data | method | ε | seed | right | inspected | its sign | reference | p | found | also stands out |")
     print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
-    for entry in finished("inspection"):
+    rows = finished("inspection")
+    for entry in [row for row in rows if "inspections" in row]:
         data, method, epsilon, seed, _, *right = entry["cell"]
         of = right[0].removesuffix(" right") if right else 2
         for name, found in entry["inspections"].items():
@@ -297,6 +298,15 @@ def table() -> None:
             said = "yes" if found["found"] else "no"
             cells = (data, method, epsilon, seed, of, name, share, against, p, said, others)
             print("|", " | ".join(map(str, cells)), "|")
+    print("\n| data | ε | planted | its sign | in the fit | in right fits | found beyond | found |")
+    print("|---|--:|---|---|--:|--:|--:|--:|")
+    for entry in [row for row in rows if "inspections" not in row]:
+        data, _, epsilon, *_ = entry["cell"]
+        for planted, seen in entry["found"].items():
+            right = f"{percent(min(seen['right']))} to {percent(max(seen['right']))}"
+            cells = (data, epsilon, planted, seen["sign"], percent(seen["share"]), right, percent(seen["limit"]))
+            print("|", " | ".join(map(str, (*cells, percent(seen["found"])))), "|")
+        print(f"| {data} | {epsilon} | nothing | | | | | {percent(entry['flagged'])} |")
 
 
 def main() -> None:
