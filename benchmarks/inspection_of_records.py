@@ -211,7 +211,7 @@ def table() -> None:
         if fault is None:
             print(f"| {name} | {epsilon:g} | nothing | {row['flagged']} of {row['correct_fits']} flagged | | | | | |")
             continue
-        shares = [percent(row[key]) for key in ("share", "reference", "usual")]
+        shares = [percent(row.get(key)) for key in ("share", "reference", "usual")]
         out = ", ".join(row["stands_out"]) or "–"
         said = "yes" if row["found"] else "no"
         print("|", " | ".join([name, f"{epsilon:g}", fault, row["sign"], *shares, said, out]), "|")
