@@ -32,7 +32,7 @@ RARER = 0.5
 """A class is rarer if its share is below this fraction of a single correct run's."""
 
 LEVEL = 0.01
-"""Largest p-value that counts, after Holm's correction for all fault tests; more correct runs than that are flagged if skewed."""
+"""Largest p-value that counts, after Holm's correction for all fault tests. Skewed shares exceed it (journal)."""
 
 POINTED_AT = 0.1
 """Without a correct run: the share above which records count as faulty."""
