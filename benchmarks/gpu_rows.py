@@ -1,4 +1,4 @@
-"""Rows of the five papers at their full width, for a machine with a GPU, in parts of some minutes.
+"""Rows of the five papers at their full width, and of DPImageBench, for a machine with a GPU, in parts of some minutes.
 
     python benchmarks/gpu_rows.py                                    # which rows are left
     python benchmarks/gpu_rows.py run --minutes 9 --device cuda      # go on for nine minutes, then say what is left
@@ -63,6 +63,9 @@ ROWS = (
           "--seeds 0 1 2") for task in ("mnist-odd-even", "emnist-mnist", "cifar10", "svhn")),
     Row("triastcyn2022", _images("mnist", "bayesgan", "recipe=paper", "--epsilon 1")),
     Row("triastcyn2022", _images("fashion-mnist", "bayesgan", "recipe=paper-fashion", "--epsilon 1")),
+    *(Row("dpimagebench",
+          f"dpimagebench run --folder dataset/{data} --epsilon 1 10 --seeds 0 1 2 --pictures {pictures}")
+      for data, pictures in (("mnist", "drawings"), ("fmnist", "photographs"))),
 )  # fmt: skip
 """In the order in which they are made; 400 epochs of 2022's rows are 375,000 steps."""
 

@@ -1,7 +1,7 @@
 """Synthetic images as training sets: classifiers trained on them, tested on real ones; and the expected privacy loss.
 
     python benchmarks/images.py run --data mnist --epsilon 1 --seeds 0 1 2            # --method auto, no --set
-    python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2    # or peer:pate-gan
+    python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
@@ -62,7 +62,7 @@ from doublure.networks.labelled import find_labeller, without_labeller
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
-from peers import dp_merf, pate_gan
+from peers import dp_merf
 from real_images import Arrays, train_and_test, warped_by
 from results import FIGURES, Case, finished, mean_and_range, measure, spread
 from tuning import tune
@@ -73,10 +73,10 @@ TAUGHT, TUNED_ON = 10_000, 5_000
 COMPARED = 10_000
 """Images of each set in a Fréchet distance, which depends on their number."""
 JUDGED_BY = 30_000
-PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
+PEERS = {"peer:dp-merf": dp_merf}
 DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
-UNLIKE_MNIST = ("emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
-DRAWINGS = ("mnist", "emnist-letters")
+UNLIKE_MNIST = ("digits", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
+DRAWINGS = ("digits", "mnist", "emnist-letters")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {
     "real": ("real images", {"color": "grey"}),

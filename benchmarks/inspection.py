@@ -1,8 +1,8 @@
 """Whether faults of a pipeline are found from private samples (Triastcyn & Faltings 2022, §2.1 and §3.1, Figure 1).
 
     python benchmarks/inspection.py run --method guided --epsilon 1 --seeds 0
-    python benchmarks/inspection.py run --method guided --epsilon 1 --faults lost strangers slice swapped
     python benchmarks/inspection.py run --method bayesgan --epsilon 2 --delta 1e-10 --right 4
+    python benchmarks/inspection.py curve --data digits --epsilon 10 --right 12 --set 'channels=[32,16,8]' batch=100
     python benchmarks/inspection.py picture --method guided --epsilon 1 --seeds 1 --right 3
     python benchmarks/inspection.py table
 
@@ -12,9 +12,9 @@ turned one against all, and both are inspected alone. A bug is found if "look tu
 stand out where nothing is wrong. Right fits of neighbouring seeds are the same ones. Resumable; pages
 lie beside the results. ``picture`` draws what a right fit and the turned one make, for the documentation.
 
-``--faults`` plants others in the place of the rotation, each of which is held against the right fits alone and is
-found if its own sign stands out: a class of which nine in ten images are lost (bias, T6), a quarter that are letters
-(images of no class, T3), one class that stands on its head (a slice, T4), a quarter with the next label (T1).
+``curve`` plants each fault in several shares: a part that is turned left (T2), with the next label (T1), or letters
+(T3), one class of which a part stands on its head (a slice, T4) or is lost (bias, T6). Classifiers learn from the
+first right fit. Each other fit is held against it and ten choices of four more, and found if its own sign stands out.
 """
 
 from __future__ import annotations
@@ -22,26 +22,33 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL import Image
 
 import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.evaluate import Inspection, inspect
+from doublure.evaluate.inspection import LOOKED_AT
+from doublure.measures.fault_tests import FaultStatistic, decide
 from doublure.measures.images.alterations import alter
+from doublure.measures.images.fault_tests import InspectionSets, fault_statistics
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import p_value, percent, span
 from fits import kept
 from images import DELTA, schema_of
 from real_images import images_of
 from results import FIGURES, OUT, Case, finished, measure
 
-SHARE, LOST = 0.25, 0.9
+SHARE = 0.25
+_CHOICES = 10
 _CLASS = 3  # which is lost, or stands on its head
 Array: TypeAlias = "np.ndarray[Any, Any]"
 _A_SIDE, _DRAWN = 9, 1_000  # images of a class in the picture, and how many are drawn to have so many of each
@@ -52,53 +59,63 @@ class Fault:
     """What is planted before a fit.
 
     Attributes:
-        done: The doing of it, ``(images, labels, randomness) -> (images, labels)``; it may change what it is given.
+        done: The doing of it, ``(images, labels, share, randomness) -> (images, labels)``; it may change what it is
+            given. The share is of all images, or of the class that is lost or stands on its head.
         signs: Keys of the fault tests that name it, by their beginnings.
+        shares: Those of the curve, the largest first.
     """
 
-    done: Callable[[Array, Array, np.random.Generator], tuple[Array, Array]]
+    done: Callable[[Array, Array, float, np.random.Generator], tuple[Array, Array]]
     signs: tuple[str, ...]
+    shares: tuple[float, ...]
 
 
-def _turned(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    which = rng.random(len(images)) < SHARE
+def _turned(images: Array, labels: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    which = rng.random(len(images)) < share
     images[which] = alter(images[which], "turned left")
     return images, labels
 
 
-def _lost(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Take nine in ten images of a class away, and as many of the others twice: the number of images is public."""
-    gone = (labels == _CLASS) & (rng.random(len(labels)) < LOST)
+def _lost(images: Array, labels: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Take so many images of a class away, and as many of the others twice: the number of images is public."""
+    gone = (labels == _CLASS) & (rng.random(len(labels)) < share)
     left = np.flatnonzero(~gone)
     kept = np.concatenate([left, rng.choice(left[labels[left] != _CLASS], int(gone.sum()), replace=False)])
     return images[kept], labels[kept]
 
 
-def _strangers(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _strangers(images: Array, labels: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
     letters, _ = images_of("emnist-letters", "train")
-    which = np.flatnonzero(rng.random(len(images)) < SHARE)
-    images[which] = letters[rng.choice(len(letters), len(which), replace=False)]
+    which = np.flatnonzero(rng.random(len(images)) < share)
+    letters = letters[rng.choice(len(letters), len(which), replace=False)]
+    images[which] = _resized(letters, images.shape[1:3])
     return images, labels
 
 
-def _slice(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    del rng
-    which = labels == _CLASS
+def _resized(images: Array, size: tuple[int, int]) -> Array:
+    if images.shape[1:3] == size:
+        return images
+    small = [np.asarray(Image.fromarray(each[..., 0]).resize(size[::-1], Image.Resampling.BOX)) for each in images]
+    return np.stack(small)[..., None]
+
+
+def _slice(images: Array, labels: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    which = (labels == _CLASS) & (rng.random(len(labels)) < share)
     images[which] = alter(images[which], "upside down")
     return images, labels
 
 
-def _swapped(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    which = rng.random(len(images)) < SHARE
+def _swapped(images: Array, labels: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    which = rng.random(len(images)) < share
     return images, np.where(which, (labels + 1) % (labels.max() + 1), labels)
 
 
 FAULTS = {
-    "turned": Fault(done=_turned, signs=("turned_left",)),
-    "lost": Fault(done=_lost, signs=(f"rare_{_CLASS}",)),
-    "strangers": Fault(done=_strangers, signs=("label", "unlike")),
-    "slice": Fault(done=_slice, signs=("upside_down", "flipped")),
-    "swapped": Fault(done=_swapped, signs=("label",)),
+    "turned": Fault(done=_turned, signs=("turned_left",), shares=(0.25, 0.1, 0.05)),
+    "swapped": Fault(done=_swapped, signs=("label",), shares=(0.25, 0.1, 0.05)),
+    "strangers": Fault(done=_strangers, signs=("label", "unlike"), shares=(0.5, 0.25, 0.1)),
+    "slice": Fault(done=_slice, signs=("upside_down", "flipped"), shares=(1.0, 0.5, 0.25)),
+    "lost": Fault(done=_lost, signs=(f"rare_{_CLASS}",), shares=(1.0, 0.9, 0.5)),
 }
 
 
@@ -106,24 +123,83 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
         cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set), f"{options.right} right")
-        for fault in options.faults:
-            if fault == "turned":
-                yield {"cell": cell}, partial(one, options, seed)
-            else:
-                yield {"cell": (*cell, fault)}, partial(planted, options, seed, fault)
+        yield {"cell": cell}, partial(one, options, seed)
 
 
-def planted(options: argparse.Namespace, seed: int, fault: str) -> dict[str, Any]:
-    """Fit with a fault, and inspect against right fits."""
+def curve(options: argparse.Namespace) -> Iterator[Case]:
+    """Yield how much of each fault is found, beside how often correct fits are flagged."""
+    (seed,) = options.seeds
+    cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set), f"{options.right} right")
+    yield {"cell": (*cell, f"curve of {options.held}")}, partial(points, options, seed)
+
+
+def points(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Fit, look at all fits by classifiers of the first, and hold each against choices of correct ones.
+
+    A point of the curve is the share of the choices in which a fault's own sign is found. A correct fit is flagged
+    where anything is found.
+    """
     start = time.process_time()
     right = [fitted(options, seed + place, "right") for place in range(options.right)]
-    found = inspect(fitted(options, seed + options.right, fault), right, seed=seed)
-    print(fault, "|", found, flush=True)
+    planted = {
+        (name, share): fitted(options, seed + options.right + place, name, share)
+        for name, fault in FAULTS.items()
+        for place, share in enumerate(fault.shares)
+        if name in options.faults
+    }
+    runs = [*right[1:], *planted.values()]
+    schema = right[0].schema
+    drawn = [each.draw(LOOKED_AT, seed=seed + 1 + place) for place, each in enumerate(runs)]
+    first = right[0].draw(3 * LOOKED_AT, seed=seed)
+    coded = [(each.in_bytes, encode_labels(schema, each)) for each in (first, *drawn)]
+    whole, codes = coded[0]
+    training = (whole.take(slice(2 * LOOKED_AT)), codes[: 2 * LOOKED_AT])
+    rest = (whole.take(slice(2 * LOOKED_AT, None)), codes[2 * LOOKED_AT :])
+    labels = tuple(str(value) for value in schema.label.domain)
+    sets = InspectionSets(training=training, inspected=coded[1], right=(rest, *coded[2:]), labels=labels)
+    signs = fault_statistics(sets, seed)
+    places = {key: 2 + place for place, key in enumerate(planted, start=len(right) - 2)}
+    others = [0, *range(2, len(right))]  # of all correct fits but the first, their places among the sets
+    found = {
+        f"{name} {share:g}": _held(signs, places[name, share], others, options.held, FAULTS[name].signs)
+        for name, share in planted
+    }
+    flagged = [
+        _held(signs, place, [other for other in others if other != place], options.held, ("",)) for place in others
+    ]
     return {
-        "inspections": {fault: figures(found, FAULTS[fault].signs)},
+        "found": found,
+        "flagged": round(float(np.mean([each["found"] for each in flagged])), 4),
+        "correct_fits": len(flagged),
+        "tests": len(signs),
         "cpu_seconds": round(time.process_time() - start),
         "torch": torch.__version__,
         "python": platform.python_version(),
+    }
+
+
+def _held(
+    signs: Mapping[str, FaultStatistic], place: int, others: Sequence[int], held: int, own: Sequence[str]
+) -> dict[str, Any]:
+    """Return how often a fit is found against the first correct fit and choices of so many others, ten at most."""
+    hits, limits = list[bool](), list[float]()
+    choices = list(combinations(others, held - 1))
+    drawn = np.random.default_rng(place).permutation(len(choices))[:_CHOICES]
+    for chosen in [choices[at] for at in drawn]:
+        picked = {
+            key: replace(sign, shown=[sign.shown[at] for at in (place, 1, *chosen)]) for key, sign in signs.items()
+        }
+        tests = [test for test in decide(picked, tested=True) if test.key.startswith(tuple(own))]
+        hits.append(any(test.found for test in tests))
+        best = min(tests, key=lambda test: test.p if test.p is not None else 1.0)
+        limits.append(best.usual or 0.0)
+    return {
+        "found": round(float(np.mean(hits)), 4),
+        "choices": len(hits),
+        "sign": best.key,
+        "share": best.share,
+        "right": [round(signs[best.key].shares[other], 4) for other in others],
+        "limit": round(float(np.median(limits)), 4),
     }
 
 
@@ -170,11 +246,11 @@ def figures(found: Inspection, signs: Sequence[str] = FAULTS["turned"].signs) ->
     }
 
 
-def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
+def fitted(options: argparse.Namespace, seed: int, role: str, share: float = SHARE) -> db.Synthesizer:
     """Fit, or load what was fitted."""
     images, labels = images_of(options.data, "train")
     if role != "right":
-        images, labels = FAULTS[role].done(images.copy(), labels.copy(), np.random.default_rng([seed, 1]))
+        images, labels = FAULTS[role].done(images.copy(), labels.copy(), share, np.random.default_rng([seed, 1]))
     plan = db.plan(
         schema_of(options.data, images, labels),
         method=options.method,
@@ -183,6 +259,7 @@ def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
         **settings(options.set),
     )
     cell = ("inspection", options.data, options.method, options.epsilon, options.set, seed, role)
+    cell = (*cell, share) if share != SHARE else cell
     return kept(plan, {"images": images, "labels": labels}, cell, seed)[0]
 
 
@@ -209,7 +286,8 @@ def table() -> None:
     """Print the results as Markdown."""
     print("| data | method | ε | seed | right | inspected | its sign | reference | p | found | also stands out |")
     print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
-    for entry in finished("inspection"):
+    rows = finished("inspection")
+    for entry in [row for row in rows if "inspections" in row]:
         data, method, epsilon, seed, _, *right = entry["cell"]
         of = right[0].removesuffix(" right") if right else 2
         for name, found in entry["inspections"].items():
@@ -220,13 +298,22 @@ def table() -> None:
             said = "yes" if found["found"] else "no"
             cells = (data, method, epsilon, seed, of, name, share, against, p, said, others)
             print("|", " | ".join(map(str, cells)), "|")
+    print("\n| data | ε | planted | its sign | in the fit | in right fits | found beyond | found |")
+    print("|---|--:|---|---|--:|--:|--:|--:|")
+    for entry in [row for row in rows if "inspections" not in row]:
+        data, _, epsilon, *_ = entry["cell"]
+        for planted, seen in entry["found"].items():
+            right = f"{percent(min(seen['right']))} to {percent(max(seen['right']))}"
+            cells = (data, epsilon, planted, seen["sign"], percent(seen["share"]), right, percent(seen["limit"]))
+            print("|", " | ".join(map(str, (*cells, percent(seen["found"])))), "|")
+        print(f"| {data} | {epsilon} | nothing | | | | | {percent(entry['flagged'])} |")
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for running in (verbs.add_parser("run"), verbs.add_parser("picture")):
+    for running in (verbs.add_parser("run"), verbs.add_parser("curve"), verbs.add_parser("picture")):
         _chosen(running)
     verbs.add_parser("table")
     options = parser.parse_args()
@@ -235,7 +322,9 @@ def main() -> None:
     if options.right < 2:
         parser.error("--right: runs are compared with one another; take at least 2")
     torch.set_num_threads(options.threads)
-    return picture(options) if options.verb == "picture" else measure("inspection", cases(options))
+    if options.verb == "picture":
+        return picture(options)
+    return measure("inspection", curve(options) if options.verb == "curve" else cases(options))
 
 
 def _chosen(running: argparse.ArgumentParser) -> None:
@@ -244,7 +333,8 @@ def _chosen(running: argparse.ArgumentParser) -> None:
     running.add_argument("--epsilon", type=float, default=1.0)
     running.add_argument("--delta", type=float, default=DELTA)
     running.add_argument("--seeds", type=int, nargs="+", default=[0])
-    running.add_argument("--faults", nargs="+", choices=list(FAULTS), default=["turned"])
+    running.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS), help="of the curve")
+    running.add_argument("--held", type=int, default=5, help="of the curve: correct fits that each is held against")
     running.add_argument("--right", type=int, default=2, help="fits on the images as they are")
     running.add_argument("--set", nargs="*", default=[], help="settings of the method, as name=JSON")
     running.add_argument("--threads", type=int, default=2)

@@ -1,8 +1,9 @@
 """The real images of benchmarks: from the shared data where they are at hand, else as they are published.
 
 CIFAR-10 is a JPEG copy, in random order: its file is sorted by label, and what is kept aside for tuning are the last
-training images. Olivetti's faces are brought to 48 x 48; the first eight of each person are for training. CelebA's are
-cut to 128 x 128 and brought to 48 x 48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles.
+training images. Digits are scikit-learn's 1,797 of 8 x 8 pixels, the first 1,500 for training. Olivetti's faces are
+brought to 48 x 48; the first eight of each person are for training. CelebA's are cut to 128 x 128 and brought to 48 x
+48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ _FILES = {
 }
 _ATTRIBUTE = "Smiling"
 _FACES_TAUGHT = 8
+_DIGITS_TAUGHT = 1_500
 
 Arrays: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
 
 
 def images_of(name: str, split: str) -> Arrays:
     """Return images ``(N, H, W, C)`` and labels, ``train`` or ``test``."""
+    if name == "digits":
+        return _small_digits(split)
     file = SHARED / _FILES[name]
     if not file.is_file():
         try:
@@ -96,6 +100,15 @@ def _faces_of(arrays: Any, split: str) -> Arrays:
     number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images
     mine = (number < _FACES_TAUGHT) == (split == "train")
     return small[mine], who[mine]
+
+
+def _small_digits(split: str) -> Arrays:
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    images = np.rint(found.images * (255 / 16)).astype(np.uint8)[..., None]
+    half = slice(_DIGITS_TAUGHT) if split == "train" else slice(_DIGITS_TAUGHT, None)
+    return images[half], found.target[half].astype(np.int64)
 
 
 def _unpacked(arrays: Any, split: str) -> Arrays:

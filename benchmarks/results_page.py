@@ -36,7 +36,6 @@ NAMES = {
     "aim-dpmm": "AIM (dpmm)",
     "opendp-mst": "MST (OpenDP)",
     "opendp-aim": "AIM (OpenDP)",
-    "pate-gan": "PATE-GAN",
     "adult": "Adult",
     "mushroom": "Mushroom",
     "diabetes130": "Diabetes-130",

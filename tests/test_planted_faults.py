@@ -26,8 +26,9 @@ def test_each_fault_is_in_what_it_names_and_nowhere_else(monkeypatch):
     inspection = benchmark(monkeypatch, "inspection")
     monkeypatch.setattr(inspection, "images_of", lambda name, half: (np.full((9_000, 4, 4, 1), 250, np.uint8), None))
 
-    def planted(name):
-        images, labels = inspection.FAULTS[name].done(IMAGES.copy(), LABELS.copy(), np.random.default_rng(1))
+    def planted(name, share=0.25):
+        assert share in inspection.FAULTS[name].shares
+        images, labels = inspection.FAULTS[name].done(IMAGES.copy(), LABELS.copy(), share, np.random.default_rng(1))
         assert (images.shape, labels.shape) == (IMAGES.shape, LABELS.shape)  # how many there are is public
         return images, labels, (images != IMAGES).any((1, 2, 3))
 
@@ -36,7 +37,7 @@ def test_each_fault_is_in_what_it_names_and_nowhere_else(monkeypatch):
         assert 0.22 < changed.mean() < 0.28
         assert (labels == LABELS).all()
         assert key in inspection.FAULTS[name].signs
-    images, labels, changed = planted("slice")
+    images, labels, changed = planted("slice", 1.0)
     assert (changed == (LABELS == 3)).all()
     assert (images[changed][:, ::-1] == IMAGES[changed]).all()
     images, labels, changed = planted("swapped")
@@ -44,7 +45,7 @@ def test_each_fault_is_in_what_it_names_and_nowhere_else(monkeypatch):
     moved = labels != LABELS
     assert 0.22 < moved.mean() < 0.28
     assert (labels[moved] == (LABELS[moved] + 1) % 10).all()
-    images, labels, _ = planted("lost")
+    images, labels, _ = planted("lost", 0.9)
     assert 0.005 < (labels == 3).mean() < 0.015
     assert (images[:, 0, 0, 0] == 10 * labels + 10).all()
 

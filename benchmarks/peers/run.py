@@ -46,7 +46,6 @@ PEERS = {
     "aim-dpmm": ("dpmm", "aim"),
     "opendp-mst": ("opendp", "mst"),
     "opendp-aim": ("opendp", "aim"),
-    "pate-gan": ("pate_gan", "pate-gan"),
     "swift": ("dpsynth_tables", "swift"),
     "aim-gdp": ("dpsynth_tables", "aim-gdp"),
 }
@@ -91,8 +90,6 @@ def interpreter(environment: str, folder: Path | None) -> str:
     named = os.environ.get(f"DOUBLURE_PEER_{environment.upper()}")
     if named:
         return named
-    if environment == "pate_gan":  # written here, of what this package needs
-        return sys.executable
     if folder is None:
         raise SystemExit(f"say where {environment} is: --env-folder FOLDER, or DOUBLURE_PEER_{environment.upper()}")
     return str(folder / environment / "bin" / "python")
@@ -243,7 +240,7 @@ def _spread(rows: list[dict[str, Any]], name: str, digits: int) -> str:
 
 def environments(arguments: argparse.Namespace) -> None:
     """Make one virtual environment a peer from its pinned requirements."""
-    for name in sorted({environment for environment, _ in PEERS.values()} - {"pate_gan"}):
+    for name in sorted({environment for environment, _ in PEERS.values()}):
         place = arguments.out / name
         if not place.exists():
             venv.create(place, with_pip=True)

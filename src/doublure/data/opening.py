@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from doublure.data.images import Images, open_images
+from doublure.data.images.archives import is_archive
 from doublure.data.images.arrays import is_idx
 from doublure.data.images.files import ENDINGS
 from doublure.data.images.lists import lists_pictures
@@ -80,7 +81,7 @@ def kind_of(source: Given) -> str:
             if any(map(_holds_pictures, path.rglob("*.parquet"))):
                 return "images"
             return "relational" if several else "table"
-        if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
+        if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path) or is_archive(path):
             return "images"
         packed = ending.endswith((".parquet", ".pq")) and _holds_pictures(path)
         return "images" if packed or lists_pictures(path) else "table"

@@ -5,11 +5,11 @@ labels shifted by one, a lost class, grams for kilograms, two columns exchanged,
 its traces. No real record is read here: an inspection is post-processing, open to all who may see samples.
 
 Each fault test compares a share of the records with the same share of correct runs: older ones, or from other sites.
-Runs on the same data differ, too, by the noise of their fits. So a difference counts beyond a margin of five points,
-at p < 0.001 after Holm's correction for all tests. Of several correct runs the one that looks most faulty is the
-reference, and the difference also has to exceed the range of 99 in 100 correct runs (a normal prediction interval). A
-single correct run whose images do not show their labels allows no test. Without any correct run nothing is tested
-either: images are reported if the share surely exceeds one in ten. Rows and series are not: any share may be right.
+Runs on the same data differ, too, by the noise of their fits. So a share is held against how several correct runs
+differ, at p < 0.01 after Holm's correction for all tests (:mod:`doublure.measures.fault_tests`). A single one does not
+say how much runs differ: a difference then counts beyond a margin of five points, and where its images do not show
+their labels nothing is tested. Without any correct run nothing is tested either: images are reported if the share
+surely exceeds one in ten. Rows and series are not: any share may be right.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.data.records import handed_out
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, decide
+from doublure.measures.fault_tests import LEVEL, MARGIN, FaultStatistic, FaultTest, decide
 from doublure.measures.images.fault_tests import ROUGH, InspectionSets, count_flops, run_fault_tests
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.measures.images.slices import slices
@@ -232,18 +232,26 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
 
 
 def _notes_of_others(right: int, trained: int, records: str) -> tuple[str, ...]:
-    usual = (
-        "Two runs on the same data differ too, and one does not say how much. Name five."
-        if right == 1
-        else f"It also has to lie where fewer than {100 - 100 * USUAL:.0f} in 100 correct runs would, if they were "
-        "normally distributed."
-    )
     return (
         f"What is usual was learned from {trained:,} {records} of the first reference run.",
-        f"A difference counts beyond {100 * MARGIN:.0f} points of the worst reference run, at p below {LEVEL:g} "
-        f"corrected for all fault tests. {usual}",
+        *_rule(right),
         f"What changes no share is not seen: {records} that were all copied equally often, or a fault that the method "
         "does not learn.",
+    )
+
+
+def _rule(right: int) -> tuple[str, ...]:
+    """Return when a difference counts, beside one correct run or several."""
+    if right == 1:
+        return (
+            f"A difference counts beyond {100 * MARGIN:.0f} points of the reference run, at p below {LEVEL:g} "
+            "corrected for all fault tests; p is about these two generators and not about other fits. Two runs on "
+            "the same data differ too, and one does not say how much. Name five.",
+        )
+    return (
+        "Shares are compared with how correct runs differ: p is of one more correct run having such a share. A "
+        f"difference counts at p below {LEVEL:g} corrected for all fault tests. Runs on the same records do not show "
+        "how much records differ.",
     )
 
 
@@ -254,13 +262,11 @@ def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
 
 
 def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:
-    points = f"{100 * MARGIN:.0f} points"
+    trained_on = f"Classifiers were trained on {trained:,} images of the {{}} and applied to others."
     if right == 1:
         return (
-            f"Classifiers were trained on {trained:,} images of the reference run and applied to others.",
-            f"Two runs on the same data differ too. A difference counts beyond {points}, at p below "
-            f"{LEVEL:g} corrected for all fault tests; p is about these two generators and not about other fits. "
-            "Several correct runs show what is usual: name five.",
+            trained_on.format("reference run"),
+            *_rule(right),
             "Very poor images can look like anything: "
             + (
                 f"nothing is tested where more than {100 * ROUGH:.0f} in 100 images of the reference run do not show "
@@ -271,13 +277,10 @@ def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:
         )
     if right:
         return (
-            f"Classifiers were trained on {trained:,} images of the first reference run and applied to others.",
-            f"Shares are compared with those of the worst reference run. A difference counts beyond {points}, at p "
-            f"below {LEVEL:g} corrected for all fault tests; p is about these generators and not about other fits.",
-            f"It also has to lie outside the usual range: where {100 * USUAL:.0f} in 100 correct runs would lie if "
-            "they were normally distributed, in each fault test by itself. With few runs that differ, the range is "
-            "wide; with skewed shares it is too narrow. Classifiers do better on the run that they were trained on, so "
-            "that it is left out of the range of tests of labels and likeness where there are two others.",
+            trained_on.format("first reference run"),
+            *_rule(right),
+            "Classifiers do better on the run that they were trained on, so that it is left out of the tests of labels "
+            "and likeness where there are two others.",
         )
     return (
         f"Classifiers were trained on {trained:,} images of the same run and applied to others: a fault in a minority "

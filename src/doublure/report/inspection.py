@@ -76,8 +76,7 @@ class Inspection(PageResult):
             remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
             return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
         standing = [_sentence(entry, self.records) for entry in self.found]
-        surely = "surely " if any(entry.open for entry in self.fault_tests) else ""
-        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic {self.records}."
+        nothing = f"Nothing stands out in {self.images:,} synthetic {self.records}."
         if not self.against:
             nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
         return Verdict(
@@ -99,9 +98,6 @@ class Inspection(PageResult):
             )
         if len(self.against) == 1 and self.found:
             yield "Two correct runs can differ as much. Several reference runs would tell whether something is wrong."
-        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.fault_tests if entry.open)
-        if untold:
-            yield f"Correct runs differ too much to tell whether this is usual: {untold}. More of them would tell."
 
     def __str__(self) -> str:
         said = self.verdict
@@ -109,7 +105,8 @@ class Inspection(PageResult):
 
 
 def _sentence(entry: FaultTest, records: str) -> str:
-    said = f"{percent(entry.share)} of the {records} {entry.clause}"
+    of_class = "" if entry.of_class is None else f" with the label {printable(entry.of_class)}"
+    said = f"{percent(entry.share)} of the {records}{of_class} {entry.clause}"
     if entry.p is None:
         return f"{said}."
     several = len(entry.references) > 1
@@ -133,7 +130,7 @@ def inspection_context(found: Inspection) -> dict[str, Any]:
         "images": found.images,
         "sheet": page.inline_png(found.sheet) if found.sheet else "",
         "reference_sheets": [page.inline_png(sheet) for sheet in found.reference_sheets],
-        "entries": [_entry(entry) for entry in sorted(found.fault_tests, key=_rank)],
+        "entries": [_entry(entry) for entry in sorted(_shown(found.fault_tests), key=lambda entry: not entry.found)],
         "listed": [entry.clause for entry in listed],
         "slices": [_row(each, listed, bool(found.against)) for each in found.slices],
         "notes": found.notes,
@@ -149,7 +146,7 @@ def _listed(fault_tests: Sequence[FaultTest]) -> list[FaultTest]:
 
 def _entry(entry: FaultTest) -> dict[str, Any]:
     return {
-        "clause": entry.clause,
+        "clause": entry.clause if entry.of_class is None else f"{entry.clause} (label {printable(entry.of_class)})",
         "meaning": entry.meaning,
         "share": percent(entry.share),
         "interval": span(entry.interval, shares=True),
@@ -157,13 +154,12 @@ def _entry(entry: FaultTest) -> dict[str, Any]:
         "usual": _usual(entry),
         "p": "" if entry.p is None else p_value(entry.p),
         "found": entry.found,
-        "open": entry.open,
     }
 
 
-def _rank(entry: FaultTest) -> int:
-    """Return a test's rank in its table: faults found first, then undecided ones."""
-    return 0 if entry.found else 1 if entry.open else 2
+def _shown(fault_tests: Sequence[FaultTest]) -> list[FaultTest]:
+    """Return the tests of the table: those of one class only where they find something."""
+    return [entry for entry in fault_tests if entry.of_class is None or entry.found]
 
 
 def _usual(entry: FaultTest) -> str:

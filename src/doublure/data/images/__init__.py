@@ -1,4 +1,4 @@
-"""LOAD: images from NPZ, IDX, folders, Parquet or arrays, read under a schema; and writing synthetic ones."""
+"""LOAD: images from NPZ, IDX, folders, archives, Parquet or arrays, read under a schema; and writing synthetic ones."""
 
 from doublure.data.images.opening import open_images
 from doublure.data.images.records import Images, ImageSet

@@ -1,4 +1,4 @@
-"""Open a set of images by its form: NPZ, IDX, Parquet, a folder, a table of names, or arrays.
+"""Open a set of images by its form: NPZ, IDX, Parquet, a folder, an archive, a table of names, or arrays.
 
 No image is read. The array or column of pixels is called ``images``, ``image``, ``img`` or ``x``; that of labels
 ``labels``, ``label``, ``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and
@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from doublure.data.images import arrays, files, lists
+from doublure.data.images import archives, arrays, files, lists
 from doublure.data.images.records import Images
 from doublure.data.images.sources import ImageSource
 from doublure.data.splits import split_off
@@ -28,7 +28,7 @@ def open_images(source: Source) -> ImageSource:
     """Look at the container of a set of images; no image is read.
 
     Args:
-        source: A path to NPZ, IDX, Parquet, a folder of pictures or a CSV file that names pictures, with ``#split``
+        source: A path to NPZ, IDX, Parquet, a folder, an archive or a CSV file of pictures' names, with ``#split``
             behind it where it holds several; a mapping of arrays; or :class:`Images`.
 
     Raises:
@@ -56,6 +56,8 @@ def open_images(source: Source) -> ImageSource:
     if split is not None:
         remedy = "leave out what stands behind the #, and give the file or folder of the split"
         raise DataError("is no NPZ file, of which alone a split can be named", field=path.name, remedy=remedy)
+    if archives.is_archive(path):
+        return archives.ArchiveSource(path)
     if path.is_dir():
         return files.FolderSource(path)
     if arrays.is_idx(path):
@@ -66,6 +68,6 @@ def open_images(source: Source) -> ImageSource:
         return lists.ListSource(path)
     remedy = (
         "give .npz, .parquet, an IDX file (…-idx3-ubyte, .gz or not), a folder of pictures by class, "
-        "or a .csv of their names"
+        "a .zip with dataset.json, or a .csv of their names"
     )
     raise DataError("is no set of images by its ending", field=path.name, remedy=remedy)

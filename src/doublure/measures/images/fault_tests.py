@@ -11,7 +11,7 @@ from doublure.data.images import Images
 from doublure.errors import printable
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
-from doublure.measures.fault_tests import FaultStatistic, FaultTest, decide
+from doublure.measures.fault_tests import FaultStatistic, FaultTest, class_by_class, decide
 from doublure.measures.images.alterations import ALTERATIONS, FEWEST, list_alterations, predict_alterations
 from doublure.measures.images.classifiers import BATCH, cnn_flops, count_steps, predict_each
 from doublure.measures.images.feature_extractors import pixels
@@ -57,11 +57,27 @@ def run_fault_tests(sets: InspectionSets, seed: int, progress: Progress | None =
         seed: Fixes the classifiers' randomness.
         progress: Receives progress events.
     """
-    listener = progress or SilentProgress()
-    learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
-    signs = learned | _unlike(sets) | _alike(sets)
+    signs = fault_statistics(sets, seed, progress)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))
     return decide(signs, tested=tested, codes=sets.inspected[1], labels=sets.labels)
+
+
+def fault_statistics(sets: InspectionSets, seed: int, progress: Progress | None = None) -> dict[str, FaultStatistic]:
+    """Return the statistics by a stable name; beside several correct runs, those of each class too.
+
+    Args:
+        sets: The images.
+        seed: Fixes the classifiers' randomness.
+        progress: Receives progress events.
+    """
+    listener = progress or SilentProgress()
+    shown = _altered(sets, seed, listener)
+    learned = _labelled(sets, seed, listener)
+    signs = shown | _flat(sets) | learned | _unlike(sets) | _alike(sets)
+    if len(sets.right) < 2:
+        return signs
+    by_class = shown | {key: sign for key, sign in learned.items() if key == LABEL}
+    return signs | class_by_class(by_class, [codes for _, codes in sets.seen], sets.labels)
 
 
 def count_flops(shape: tuple[int, int, int], classes: int, images: int, right: int) -> tuple[float, int]:
@@ -143,7 +159,7 @@ def _labelled(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, 
     return found | {
         f"rare_{code}": FaultStatistic(
             clause=f"are classified as {printable(label)}",
-            meaning="A lost class: fewer than half as many as in any reference run.",
+            meaning="A lost class: fewer than in correct runs.",
             shown=[seen == code for seen in told],
             fewer=True,
         )

@@ -5,7 +5,7 @@ fault                          statistic of a series
 =============================  =========================================================================================
 another unit, another scale    a channel's mean is above, or below, the median of a correct run's; or outside 98 in 100
 a constant feed                a channel moves less than in all but one in 100 of a correct run
-a shifted clock                it fits a correct run's mean course best when shifted by a number of steps
+a shifted clock                it fits a correct run's mean course better when shifted by a number of steps
 two channels exchanged         their means are likelier after a swap
 steps that were lost           a channel has a step without a value
 series that were copied        all its values equal those of another one
@@ -87,32 +87,33 @@ def _missing(name: str, seen: Sequence[Floats]) -> dict[str, FaultStatistic]:
 
 
 def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, FaultStatistic]:
-    """Return for each non-zero (circular) shift the series that fit the mean course best after it."""
+    """Return for each non-zero (circular) shift the series that fit the mean course better with it than without."""
     course = np.nanmean(training, axis=0) if len(training) and not np.isnan(training).all(0).any() else None
     if course is None or len(course) < 3 or float(np.std(course)) == 0.0:
         return {}
     length = len(course)
     step = max(1, round(length / _LAGS))
     wanted = np.conj(np.fft.rfft(course - course.mean()))
-    best = [_best_lag(each, wanted, length) for each in seen]
+    fits = [_fits(each, wanted, length) for each in seen]
     found = {}
     for shift in range(step, length, step):
         if min(shift, length - shift) < step:  # the rest of the last piece
             continue
         steps = shift if shift <= length // 2 else shift - length
-        shown: list[Mask] = [(each >= shift - step / 2) & (each < shift + step / 2) for each in best]
+        way = "later" if steps > 0 else "earlier"
+        shown: list[Mask] = [np.asarray(each[:, shift] > each[:, 0]) for each in fits]
         found[f"shifted_{name}_{steps}"] = FaultStatistic(
-            clause=f"have a {printable(name)} that fits best {abs(steps)} steps {'later' if steps > 0 else 'earlier'}",
+            clause=f"have a {printable(name)} that fits better {abs(steps)} steps {way}",
             meaning="A shifted clock: its course is that of a correct run at another time.",
             shown=shown,
         )
     return found
 
 
-def _best_lag(values: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.complex128]], length: int) -> Floats:
-    """Return ``(N,)`` each series' delay behind the course in steps, 0 to length - 1; of a flat one, 0."""
+def _fits(values: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.complex128]], length: int) -> Floats:
+    """Return ``(N, length)`` how well each series fits the course after each delay; of a flat one, 0."""
     plain = np.where(np.isnan(values), _means(values)[:, None], values)
     plain = np.nan_to_num(plain - plain.mean(axis=1, keepdims=True))
-    fits = np.fft.irfft(np.fft.rfft(plain, axis=1) * wanted, n=length, axis=1)
-    lags: Floats = np.where(plain.any(axis=1), fits.argmax(axis=1), 0).astype(np.float64)
-    return lags
+    fits: Floats = np.fft.irfft(np.fft.rfft(plain, axis=1) * wanted, n=length, axis=1)
+    fits[~plain.any(axis=1)] = 0.0
+    return fits

@@ -78,7 +78,7 @@ def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> 
     return found | {
         f"rare_{name}_{code}": FaultStatistic(
             clause=f"have {printable(values[code])} as {shown}",
-            meaning="A lost value: fewer than half as many as in any reference run.",
+            meaning="A lost value: fewer than in correct runs.",
             shown=[own == code for own in cells],
             fewer=True,
         )
