@@ -1,0 +1,134 @@
+"""Identities between numbers that a fit has found, kept by every drawn row.
+
+In each row one column is computed from the others. Where that leaves its bounds, or what is asked for, it stays at the
+end, and the others move in turn. A row that cannot keep an identity so takes all columns that identities name from a
+row that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.networks.steering import IntRanges
+
+Floats: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_LARGEST = 2**62
+"""Bound of a weighted sum, which 64 bits hold."""
+
+
+def _none(*shape: int) -> Any:
+    return field(default_factory=lambda: np.zeros(shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptIdentities:
+    """Weighted sums of a row's numbers that are zero, within a slack, where none of them is missing.
+
+    Attributes:
+        weights: ``(I, P)`` the weight of each part of a row; 0 for parts that an identity does not name.
+        slack: ``(I,)`` the largest size of a sum that counts as zero.
+        computed: ``(I,)`` the part that follows from the others; no earlier identity names it.
+        ends: ``(P, 2)`` the first and the last number of each part; those beyond stand for missing.
+    """
+
+    weights: Ints = _none(0, 0)
+    slack: Ints = _none(0)
+    computed: Ints = _none(0)
+    ends: Ints = _none(0, 2)
+
+    def __len__(self) -> int:
+        """Return the number of identities."""
+        return len(self.weights)
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse arrays that do not fit together.
+
+        Raises:
+            ValueError: They do not.
+        """
+        count = len(self.weights)
+        fits = (
+            self.weights.shape == (count, parts if count else self.weights.shape[1])
+            and self.slack.shape == self.computed.shape == (count,)
+            and (not count or self.ends.shape == (parts, 2))
+        )
+        if not fits or (count and not 0 <= self.computed.min() <= self.computed.max() < parts):
+            raise ValueError("identities")
+        largest = np.abs(self.ends).max(1, initial=0).astype(np.float64)
+        if count and not (np.abs(self.weights) @ largest < _LARGEST).all():
+            raise ValueError("identities")
+        if any(own[at] == 0 for own, at in zip(self.weights, self.computed, strict=True)):
+            raise ValueError("identities")
+
+    def broken(self, rows: Floats) -> Mask:
+        """Return which rows ``(N,)`` break one."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for number in range(len(self)):
+            found |= self._broken(number, rows)
+        return found
+
+    def keep(self, rows: Floats, asked: Mapping[int, IntRanges], rng: np.random.Generator) -> Floats:
+        """Return rows ``(N, P)`` that keep all identities, if any row of theirs can.
+
+        Args:
+            rows: Drawn rows of whole numbers.
+            asked: Part -> the numbers that are asked for; they stay within.
+            rng: Public randomness, which chooses the rows that lend.
+        """
+        if not len(self):
+            return rows
+        rows = rows.copy()
+        drawn, settled = rows.copy(), set[int]()
+        for number, own in enumerate(self.weights):
+            named = np.flatnonzero(own).tolist()
+            first = int(self.computed[number])
+            for part in [first, *(part for part in named if part != first and part not in settled)]:
+                off = np.flatnonzero(self._broken(number, rows))
+                low, high = self._range(part, asked)
+                rows[off, part] = np.clip(self._solved(number, part, rows[off]), low, high)
+            settled |= {*named}
+        parts = np.flatnonzero((self.weights != 0).any(0))
+        bad = self.broken(rows) | self._unasked(rows, asked)
+        known = ~(drawn[:, parts] > self.ends[parts, 1]).any(1)  # a row with a missing cell keeps its own pattern
+        good, needs = np.flatnonzero(~bad & known), np.flatnonzero(bad & known)
+        if len(good) and len(needs):
+            rows[np.ix_(needs, parts)] = rows[np.ix_(rng.choice(good, len(needs)), parts)]
+        return rows
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _sum(self, number: int, rows: Floats) -> Ints:
+        named = np.flatnonzero(self.weights[number])
+        return rows[:, named].astype(np.int64) @ self.weights[number, named]
+
+    def _broken(self, number: int, rows: Floats) -> Mask:
+        named = np.flatnonzero(self.weights[number])
+        present = (rows[:, named] <= self.ends[named, 1]).all(1)
+        return present & (np.abs(self._sum(number, rows)) > self.slack[number])
+
+    def _solved(self, number: int, part: int, rows: Floats) -> Ints:
+        """Return the number of a part that is nearest to keeping an identity."""
+        weight = self.weights[number, part]
+        rest = self._sum(number, rows) - weight * rows[:, part].astype(np.int64)
+        return np.floor_divide(-2 * rest + weight, 2 * weight)  # the nearest whole number
+
+    def _range(self, part: int, asked: Mapping[int, IntRanges]) -> tuple[int, int]:
+        first, last = self.ends[part].tolist()
+        own = [(max(low, first), min(high, last)) for low, high in asked.get(part, ()) if low <= last]
+        return (min(low for low, _ in own), max(high for _, high in own)) if own else (first, last)
+
+    def _unasked(self, rows: Floats, asked: Mapping[int, IntRanges]) -> Mask:
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for part in np.flatnonzero((self.weights != 0).any(0)).tolist():
+            if part in asked:
+                inside = [(low <= rows[:, part]) & (rows[:, part] <= high) for low, high in asked[part]]
+                found |= ~np.any(inside, axis=0)
+        return found
