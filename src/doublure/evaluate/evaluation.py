@@ -15,7 +15,8 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.images import Images
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
-from doublure.errors import DataError, DataWarning, SettingError
+from doublure.encode.choice import encoder_for
+from doublure.errors import DataError, DataWarning, SettingError, printable
 from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import (
     LIKE_DRAWN,
@@ -39,6 +40,7 @@ from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
+from doublure.networks.tree import TreeGenerator
 from doublure.report.evaluation import ExampleRows, Report
 from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
@@ -180,6 +182,7 @@ def make_report(
                 (*figures.added, *evaluated.more(syn.schema, artificial, (fitted, train.unit), aside_units, seed))
             )
         said = [] if syn.schema.row_note is None else [f"{syn.schema.row_note}.".capitalize()]
+        said += _found_by_noise(syn)
         said += _labeller_note(syn, train.content if kept is None else kept, holdout=kept is not None)
         if said:
             figures = figures.model_copy(update={"notes": (*figures.notes, *said)})
@@ -194,6 +197,15 @@ def make_report(
         means=evaluated.means(syn, train.content, seed) if attacks else (),
         examples=_example_rows(syn.schema, train.content, artificial, examples, seed) if examples else None,
     )
+
+
+def _found_by_noise(syn: Synthesizer) -> list[str]:
+    """Return a note of the identities between numbers that noisy counts, and no schema, said to hold."""
+    if not isinstance(syn.generator, TreeGenerator):
+        return []
+    names = [printable(name) for name in encoder_for(syn.schema, syn.plan.settings.encoding).columns]
+    found = syn.generator.tree.identities.equations(names)
+    return [f"Found by noise, and kept by every row: {'; '.join(found)}."] if found else []
 
 
 def _has_rows(schema: ResolvedSchema) -> bool:

@@ -7,7 +7,7 @@ row that does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,6 +22,14 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _LARGEST = 2**62
 """Bound of a weighted sum, which 64 bits hold."""
+
+
+def equation(names: Sequence[str], weights: Sequence[int]) -> str:
+    """Return a weighted sum that is zero as an equation."""
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for name, weight in zip(names, weights, strict=True):
+        sides[weight > 0].append(name if abs(weight) == 1 else f"{name} × {abs(weight)}")
+    return f"{' + '.join(sides[True])} = {' + '.join(sides[False])}"
 
 
 def _none(*shape: int) -> Any:
@@ -67,6 +75,14 @@ class KeptIdentities:
             raise ValueError("identities")
         if any(own[at] == 0 for own, at in zip(self.weights, self.computed, strict=True)):
             raise ValueError("identities")
+
+    def equations(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return each as an equation between the named parts of a row."""
+        places = [np.flatnonzero(own).tolist() for own in self.weights]
+        return tuple(
+            equation([names[place] for place in at], own[at].tolist())
+            for at, own in zip(places, self.weights, strict=True)
+        )
 
     def broken(self, rows: Floats) -> Mask:
         """Return which rows ``(N,)`` break one."""

@@ -269,7 +269,9 @@ class LinearIdentity:
         small = all(0 < abs(weight) <= _LARGEST_WEIGHT for weight in self.weights)
         small = small and all(abs(mark) <= LARGEST_CODE for mark in self.marks)
         if not said or not small or not 2 <= len(self.parts) <= _MOST_TERMS or not 0 <= self.slack <= _LARGEST_WEIGHT:
-            raise SettingError("do not fit an identity", field="weights", remedy="give each part one small whole weight")
+            raise SettingError(
+                "do not fit an identity", field="weights", remedy="give each part one small whole weight"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -295,7 +295,9 @@ def _kept_identities(tables: NoisyTables, drawn: Floats, rng: np.random.Generato
         parts = [part_of[name] for name in own.names]
         weights[0, parts] = own.weights
         ways = []
-        for part in (part for part in parts if part not in settled and (part == parts[0] or abs(weights[0, part]) == 1)):
+        for part in (
+            part for part in parts if part not in settled and (part == parts[0] or abs(weights[0, part]) == 1)
+        ):
             way = KeptIdentities(
                 weights=np.concatenate([found.weights.reshape(-1, weights.shape[1]), weights]),
                 slack=np.append(found.slack, own.slack),

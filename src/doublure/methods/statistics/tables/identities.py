@@ -25,6 +25,7 @@ from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
+from doublure.networks.tree_identities import equation
 from doublure.private.queries.axes import LARGEST_CODE, LinearIdentity
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerDomain
@@ -63,16 +64,8 @@ class Identity:
         return LinearIdentity(parts=places, weights=self.weights, marks=marks, slack=self.slack)
 
     def __str__(self) -> str:
-        """Return it as an equation, sums before their total."""
-        terms = [
-            f"{name} × {abs(weight)}" if abs(weight) != 1 else name
-            for name, weight in zip(self.names, self.weights, strict=True)
-        ]
-        left, right = (
-            [term for term, weight in zip(terms, self.weights, strict=True) if (weight > 0) == above]
-            for above in (True, False)
-        )
-        return f"{' + '.join(left)} = {' + '.join(right)}"
+        """Return it as an equation."""
+        return equation(self.names, self.weights)
 
     def of(self, at: int) -> Identity:
         """Return the same identity with another column first."""
@@ -114,7 +107,9 @@ def identities_share(count: int, seen: float) -> float:
     return math.ceil(10_000 * count * (_DECIDES / seen) ** 2) / 10_000
 
 
-def identities_to_count(schema: Schema, nodes: Sequence[Node], names: Sequence[str], scores: Floats, count: int) -> list[Identity]:
+def identities_to_count(
+    schema: Schema, nodes: Sequence[Node], names: Sequence[str], scores: Floats, count: int
+) -> list[Identity]:
     """Return the identities to count: those that public facts propose, then those that noisy answers allow best.
 
     Args:

@@ -268,9 +268,7 @@ def _with_pairs(schema: Schema, own: S, way: str, noise: float) -> S:
     return own.model_copy(update=update)
 
 
-def _described_identities(
-    schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]
-) -> tuple[str, ...]:
+def _described_identities(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
     """Return a line about the identities that are looked for, and their price."""
     if IDENTITIES not in (access.purpose for access in touches):
         return ()
