@@ -1,10 +1,10 @@
 """Tables of three columns beside those of pairs: what the model makes of them, even where they are exact and free.
 
 On the drawn tables of ``geometry.py``. The four triples are those whose error is furthest above what chance makes, by
-the private rows themselves, so that no choice from noisy answers can be better. *Factors*: each column's chances times a
-factor by two columns before it, so that its table with them is as counted. *Mixture*: the triples are part of what the
-mixture is fitted to. *Counted*: factors from counts with the noise of a tenth of the budget, which is not taken from
-others, where noise does not explain them.
+the private rows themselves, so that no choice from noisy answers can be better. *Factors*: each column's chances times
+a factor by two columns before it, so that its table with them is as counted. *Mixture*: the triples are part of what
+the mixture is fitted to. *Counted*: factors from counts with the noise of a tenth of the budget, which is not taken
+from others, where noise does not explain them.
 
     python benchmarks/triples.py run [--arms pairs factors mixture counted] [--epsilons 1] [--tables 3 4]
     python benchmarks/triples.py table

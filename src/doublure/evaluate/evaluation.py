@@ -201,11 +201,11 @@ def make_report(
 
 def _found_by_noise(syn: Synthesizer) -> list[str]:
     """Return a note of the identities between numbers that noisy counts, and no schema, said to hold."""
-    if not isinstance(syn.generator, TreeGenerator):
+    found = syn.generator.tree.identities if isinstance(syn.generator, TreeGenerator) else None
+    if found is None:
         return []
     names = [printable(name) for name in encoder_for(syn.schema, syn.plan.settings.encoding).columns]
-    found = syn.generator.tree.identities.equations(names)
-    return [f"Found by noise, and kept by every row: {'; '.join(found)}."] if found else []
+    return [f"Found by noise, and kept by every row: {'; '.join(found.equations(names))}."]
 
 
 def _has_rows(schema: ResolvedSchema) -> bool:

@@ -4,8 +4,8 @@ Each row has a component. The root's group is drawn given the component, every o
 and the fine group of its parent, then a value within the group. The joint table of parent and child within a component
 is a product of a common table and factors of the component (as from iterative proportional fitting), so that a wide
 table's generator stays small. The root may be the pattern of missing cells, which then fixes the cells that it covers.
-One column may be drawn last, from all others, by a logistic model of their groups. Identities between numbers that a fit
-has found are kept by every row (:mod:`doublure.networks.tree_identities`).
+One column may be drawn last, from all others, by a logistic model of their groups. Identities between numbers that a
+fit has found are kept by every row (:mod:`doublure.networks.tree_identities`).
 
 Rows can be conditioned on any column (:mod:`doublure.networks.tree_asked`). For the last column, rows are drawn until
 enough have the requested value, unless the component alone decides.
@@ -154,8 +154,9 @@ class TreeGenerator(ArrayGenerator):
             distinct, which = _distinct(masks)
             for number, mask in enumerate(distinct):
                 own = np.flatnonzero(which == number)
-                drawn = self._asked(len(own), mask, rng)
-                rows[own] = self.tree.identities.keep(drawn, self._every_span(mask), rng)
+                rows[own] = self._asked(len(own), mask, rng)
+                if self.tree.identities is not None:
+                    rows[own] = self.tree.identities.keep(rows[own], self._every_span(mask), rng)
         return rows
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

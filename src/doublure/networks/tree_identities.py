@@ -8,7 +8,7 @@ row that does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,10 +32,6 @@ def equation(names: Sequence[str], weights: Sequence[int]) -> str:
     return f"{' + '.join(sides[True])} = {' + '.join(sides[False])}"
 
 
-def _none(*shape: int) -> Any:
-    return field(default_factory=lambda: np.zeros(shape, dtype=np.int64))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptIdentities:
     """Weighted sums of a row's numbers that are zero, within a slack, where none of them is missing.
@@ -47,14 +43,10 @@ class KeptIdentities:
         ends: ``(P, 2)`` the first and the last number of each part; those beyond stand for missing.
     """
 
-    weights: Ints = _none(0, 0)
-    slack: Ints = _none(0)
-    computed: Ints = _none(0)
-    ends: Ints = _none(0, 2)
-
-    def __len__(self) -> int:
-        """Return the number of identities."""
-        return len(self.weights)
+    weights: Ints
+    slack: Ints
+    computed: Ints
+    ends: Ints
 
     def refuse_unfit(self, parts: int) -> None:
         """Refuse arrays that do not fit together.
@@ -63,17 +55,12 @@ class KeptIdentities:
             ValueError: They do not.
         """
         count = len(self.weights)
-        fits = (
-            self.weights.shape == (count, parts if count else self.weights.shape[1])
-            and self.slack.shape == self.computed.shape == (count,)
-            and (not count or self.ends.shape == (parts, 2))
-        )
-        if not fits or (count and not 0 <= self.computed.min() <= self.computed.max() < parts):
+        shapes = self.weights.shape, self.slack.shape, self.computed.shape, self.ends.shape
+        if shapes != ((count, parts), (count,), (count,), (parts, 2)) or (self.computed < 0).any():
             raise ValueError("identities")
-        largest = np.abs(self.ends).max(1, initial=0).astype(np.float64)
-        if count and not (np.abs(self.weights) @ largest < _LARGEST).all():
-            raise ValueError("identities")
-        if any(own[at] == 0 for own, at in zip(self.weights, self.computed, strict=True)):
+        largest = np.abs(self.ends.astype(np.float64)).max(1)
+        small = (np.abs(self.weights.astype(np.float64)) @ largest < _LARGEST).all()
+        if not small or (self.computed >= parts).any() or not self.weights[np.arange(count), self.computed].all():
             raise ValueError("identities")
 
     def equations(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -87,7 +74,7 @@ class KeptIdentities:
     def broken(self, rows: Floats) -> Mask:
         """Return which rows ``(N,)`` break one."""
         found = np.zeros(len(rows), dtype=np.bool_)
-        for number in range(len(self)):
+        for number in range(len(self.weights)):
             found |= self._broken(number, rows)
         return found
 
@@ -99,10 +86,7 @@ class KeptIdentities:
             asked: Part -> the numbers that are asked for; they stay within.
             rng: Public randomness, which chooses the rows that lend.
         """
-        if not len(self):
-            return rows
-        rows = rows.copy()
-        drawn, settled = rows.copy(), set[int]()
+        rows, drawn, settled = rows.copy(), rows, set[int]()
         for number, own in enumerate(self.weights):
             named = np.flatnonzero(own).tolist()
             first = int(self.computed[number])
@@ -123,18 +107,21 @@ class KeptIdentities:
 
     def _sum(self, number: int, rows: Floats) -> Ints:
         named = np.flatnonzero(self.weights[number])
-        return rows[:, named].astype(np.int64) @ self.weights[number, named]
+        found: Ints = rows[:, named].astype(np.int64) @ self.weights[number, named]
+        return found
 
     def _broken(self, number: int, rows: Floats) -> Mask:
         named = np.flatnonzero(self.weights[number])
         present = (rows[:, named] <= self.ends[named, 1]).all(1)
-        return present & (np.abs(self._sum(number, rows)) > self.slack[number])
+        found: Mask = present & (np.abs(self._sum(number, rows)) > self.slack[number])
+        return found
 
     def _solved(self, number: int, part: int, rows: Floats) -> Ints:
         """Return the number of a part that is nearest to keeping an identity."""
         weight = self.weights[number, part]
         rest = self._sum(number, rows) - weight * rows[:, part].astype(np.int64)
-        return np.floor_divide(-2 * rest + weight, 2 * weight)  # the nearest whole number
+        found: Ints = np.floor_divide(-2 * rest + weight, 2 * weight)  # the nearest whole number
+        return found
 
     def _range(self, part: int, asked: Mapping[int, IntRanges]) -> tuple[int, int]:
         first, last = self.ends[part].tolist()

@@ -222,7 +222,7 @@ class Tree:
         bits: ``(patterns, q)`` whether each of q nodes is missing in each pattern, if the root is the patterns.
         about: ``(q,)`` those nodes.
         last: The column that is drawn last, if there is one.
-        identities: What all rows keep between their numbers.
+        identities: What all rows keep between their numbers, if anything was found.
     """
 
     nodes: tuple[TreeNode, ...] = ()
@@ -230,7 +230,7 @@ class Tree:
     bits: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     about: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: LastColumn | None = None
-    identities: KeptIdentities = field(default_factory=KeptIdentities)
+    identities: KeptIdentities | None = None
 
     @cached_property
     def sizes(self) -> Ints:
@@ -260,7 +260,7 @@ class Tree:
             }
         if self.last is not None:
             kept |= {f"last_{name}": getattr(self.last, name) for name in _LAST_FIELDS}
-        if len(self.identities):
+        if self.identities is not None:
             kept |= {f"identities_{name}": getattr(self.identities, name) for name in _IDENTITY_FIELDS}
         return kept
 
@@ -296,7 +296,7 @@ def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
         last = None
         if "last_part" in kept:
             last = LastColumn(**{name: _read(kept[f"last_{name}"], name) for name in _LAST_FIELDS})
-        identities = KeptIdentities()
+        identities = None
         if "identities_weights" in kept:
             identities = KeptIdentities(
                 **{name: kept[f"identities_{name}"].astype(np.int64) for name in _IDENTITY_FIELDS}

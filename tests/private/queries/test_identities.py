@@ -80,7 +80,7 @@ def test_what_no_64_bits_may_hold_is_refused(odd):
 
 
 def released(scale: float):
-    """Noisy counts of four rows that keep an identity, or of these and one that breaks it, as the attacker sees them."""
+    """Noisy counts of four rows that keep an identity, or of these and one that breaks it."""
     number = count()
 
     def make(fifth: bool, run: int) -> np.ndarray:

@@ -289,9 +289,11 @@ def _kept_identities(tables: NoisyTables, drawn: Floats, rng: np.random.Generato
     part_of = {name: part for part, name in enumerate(encoder.columns)}
     node_of = {node.leaves.part: node for node in tables.nodes if node.patterns is None}
     ends = np.array([(own.first, own.last) for own in encoder.domains], dtype=np.int64)
-    found, settled = KeptIdentities(), set[int]()
+    none = np.zeros(0, dtype=np.int64)
+    found = KeptIdentities(weights=none.reshape(0, len(ends)), slack=none, computed=none, ends=ends)
+    settled = set[int]()
     for own in tables.identities:
-        weights = np.zeros((1, len(encoder.columns)), dtype=np.int64)
+        weights = np.zeros((1, len(ends)), dtype=np.int64)
         parts = [part_of[name] for name in own.names]
         weights[0, parts] = own.weights
         ways = []
@@ -299,7 +301,7 @@ def _kept_identities(tables: NoisyTables, drawn: Floats, rng: np.random.Generato
             part for part in parts if part not in settled and (part == parts[0] or abs(weights[0, part]) == 1)
         ):
             way = KeptIdentities(
-                weights=np.concatenate([found.weights.reshape(-1, weights.shape[1]), weights]),
+                weights=np.concatenate([found.weights, weights]),
                 slack=np.append(found.slack, own.slack),
                 computed=np.append(found.computed, part),
                 ends=ends,

@@ -7,8 +7,8 @@ that do not, it is kept if
     f + 2 s ≤ (h + f) / 10:
 
 at most a tenth of the rows break it, with a confidence of 97.7 %. The plan counts candidates only with s ≤ N / 40. One
-that all of N rows keep has f ~ N(0, s²) then, and passes where f ≤ N / 10 - 2 s, which is at least 2 s: with 97.7 %, too.
-One that half of the rows break is 16 s away.
+that all of N rows keep then passes with 97.7 %, too: f ~ N(0, s²), and N / 10 - 2 s is at least 2 s. One that half of
+the rows break is 16 s away.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are up to thirteen releases, each with exact discrete Gaussian noise
+There are up to fourteen releases, each with exact discrete Gaussian noise
 (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
@@ -276,8 +276,8 @@ def _described_identities(schema: Schema, own: TableStatisticsSettings, touches:
     named = [printable(str(each)) for each in proposed_identities(schema)[:count]]
     more = [f"{count - len(named)} that noisy answers allow"] if count > len(named) else []
     return (
-        f"Identities: a count of the rows in which each holds, for {100 * share:.2g} % of the budget, decides which are "
-        f"kept by every row: {', '.join([*named, *more])}",
+        f"Identities: a count of the rows in which each holds, for {100 * share:.2g} % of the budget, decides which "
+        f"are kept by every row: {', '.join([*named, *more])}",
     )
 
 
