@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from doublure.drafting.identities import identities_for
+from doublure.drafting.identities import TOTALS, identities_for, words_of
 from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError
 from doublure.methods.statistics.tables.leaves import Floats
@@ -75,9 +75,10 @@ class Identity:
 
 
 def proposed_identities(schema: Schema) -> list[Identity]:
-    """Return the identities that public facts propose: names of totals, and bounds that add up or are multiples.
+    """Return the identities that public facts propose.
 
-    Columns that a rule names are left to the rule.
+    Either names say it alone, or bounds add up or are multiples, and names do not speak against it: a total is called
+    so, or columns share a word. Columns that a rule names are left to the rule.
     """
     numbers = _numbers(schema, [*schema.columns])
     named = [rule.names for rule in identities_for(schema.columns) if isinstance(rule, Sum)]
@@ -178,21 +179,24 @@ def _numbers(schema: Schema, names: Sequence[str]) -> dict[str, IntegerDomain]:
 
 
 def _sums(numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, str]]:
-    """Yield ``(c, a, b)`` where the bounds of a and b, both of another size than c's, add up to those of c."""
+    """Yield ``(c, a, b)`` where the bounds of a and b add up to those of c, a total or of the words of one of them."""
     by_ends: dict[tuple[float, int, int], list[str]] = {}
     for name, own in numbers.items():
         by_ends.setdefault((own.unit, own.first, own.last), []).append(name)
     for (one, first), (other, second) in combinations(numbers.items(), 2):
         ends = first.unit, first.first + second.first, first.last + second.last
         if first.unit == second.unit:
-            yield from ((total, one, other) for total in by_ends.get(ends, []) if total not in (one, other))
+            for total in by_ends.get(ends, []):
+                own = words_of(total)
+                if total not in (one, other) and own & (TOTALS | words_of(one) | words_of(other)):
+                    yield total, one, other
 
 
 def _multiples(schema: Schema, numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(a, b, k)`` where the bounds of a are k times those of b, for a public k."""
+    """Yield ``(a, b, k)`` where names share a word, and the bounds of a are k times those of b, for a public k."""
     for one, own in numbers.items():
         for other, beside in numbers.items():
-            for times in _TIMES:
+            for times in _TIMES if words_of(one) & words_of(other) else ():
                 same = own.unit == beside.unit and schema.columns[one].alike(schema.columns[other])
                 if same and (own.first, own.last) == (times * beside.first, times * beside.last):
                     yield one, other, times
