@@ -3,10 +3,10 @@
 On the drawn tables of ``geometry.py``. The four triples are those whose error is furthest above what chance makes, by
 the private rows themselves, so that no choice from noisy answers can be better. *Factors*: each column's chances times
 a factor by two columns before it, so that its table with them is as counted. *Mixture*: the triples are part of what
-the mixture is fitted to. *Counted*: factors from counts with the noise of a tenth of the budget, which is not taken
-from others, where noise does not explain them.
+the mixture is fitted to. *Counted*: the same from counts with the noise of a tenth of the budget, which is not
+taken from others; factors where noise does not explain them.
 
-    python benchmarks/triples.py run [--arms pairs factors mixture counted] [--epsilons 1] [--tables 3 4]
+    python benchmarks/triples.py run [--arms pairs factors mixture counted-factors counted-mixture] [--epsilons 1] [--tables 3 4]
     python benchmarks/triples.py table
 """
 
@@ -42,7 +42,7 @@ from doublure.networks.tree_draw import TreeDraw
 from doublure.networks.tree_tables import Tree
 from results import by_cell, finished, mean_and_range, measure
 
-ARMS = ("pairs", "factors", "mixture", "counted")
+ARMS = ("pairs", "factors", "mixture", "counted-factors", "counted-mixture")
 _COUNT, _SHARE, _ROUNDS, _DRAWN, _MOST_CELLS = 4, 0.1, 2, 120_000, 2**18
 _REHEARSED = 200
 """Rows below which a fit is the rehearsal of one."""
@@ -56,11 +56,13 @@ class Triples:
         arm: Of :data:`ARMS`.
         frame: The private rows.
         factors: Place of a column in the tree -> two places before it, and factors ``(m, m', m'')``.
+        rng: The noise.
     """
 
     arm: str
     frame: Any
     factors: dict[int, list[tuple[int, int, Any]]] = field(default_factory=dict)
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(5))
     chances: Callable[..., Any] = TreeDraw._chances
     rake: Callable[..., Any] = fitting.rake
     fit: Callable[..., Any] = fitting.release_and_fit
@@ -88,7 +90,7 @@ class Triples:
     def _fitted(self, job: Any, settings: Any) -> TableFit:
         found = self.fit(job, settings)
         self.factors, self._fit, self._wanted = {}, found, []
-        if self.arm != "mixture" or found.tables.rows < _REHEARSED:
+        if not self.arm.endswith("mixture") or found.tables.rows < _REHEARSED:
             return found
         shares = np.split(found.probabilities, np.cumsum(found.sizes)[:-1], axis=1)
         drawn = fitting.build_generator(job, found).groups(_DRAWN, np.random.default_rng(1))[0]
@@ -96,7 +98,7 @@ class Triples:
         codes = self._codes(range(len(shares)))
         chosen = _worst(codes, drawn[:, np.argsort(order)], found.sizes)
         self._rows = len(codes)
-        self._wanted = [(triple, _counted(codes, triple, found.sizes)) for triple in chosen]
+        self._wanted = [(triple, self._noisy(_counted(codes, triple, found.sizes))) for triple in chosen]
         rng = np.random.default_rng(job.seed)
         more = [
             fit_mixture(
@@ -117,7 +119,8 @@ class Triples:
             one, other, last = (probabilities[:, place] for place in places)
             both = (one[:, :, None] * other[:, None]).reshape(components, -1)
             apart = (both.T @ last / components).reshape(counts.shape) - counts / self._rows
-            weight = self._rows**2 / np.maximum(counts, 1.0)  # of a count that chance alone moves
+            # Chance alone moves an exact count by as much; a noisy one is moved by its noise.
+            weight = self._rows**2 / (self._noise**2 if self._noise else np.maximum(counts, 1.0))
             more += float((apart**2 * weight).sum())
             pull = (2 * apart * weight / components / moments.cells).astype(np.float32)
             gradient[:, places[2]] += both @ pull.reshape(-1, counts.shape[2])
@@ -128,26 +131,31 @@ class Triples:
 
     def _raked(self, tree: Tree, wanted: Any, count: int, rng: Any) -> Tree:
         raked: Tree = self.rake(tree, wanted, count, rng)
-        if self.arm not in ("factors", "counted") or self._fit is None or self._fit.tables.rows < _REHEARSED:
+        if not self.arm.endswith("factors") or self._fit is None or self._fit.tables.rows < _REHEARSED:
             return raked
         tables, sizes = self._fit.tables, raked.sizes.tolist()
         codes = self._codes([0, *(child for _, child in tables.edges)])
-        rows, noise = len(codes), 0.0
-        if self.arm == "counted":
-            events = tables._events.values()
-            noise = math.sqrt(_COUNT / _SHARE / sum(event.tables / event.scale**2 for event in events))
-        public = np.random.default_rng(5)
-        chosen = _worst(codes, _drawn(raked), sizes)
-        counted = {own: _counted(codes, own, sizes) for own in chosen}
-        counted = {own: table + noise * public.standard_normal(table.shape) for own, table in counted.items()}
+        rows = len(codes)
+        counted = {own: self._noisy(_counted(codes, own, sizes)) for own in _worst(codes, _drawn(raked), sizes)}
         for _ in range(_ROUNDS):
             for own, table in counted.items():
                 said = _counted(_drawn(raked), own, sizes) * rows / _DRAWN
-                likely = _likely(table, said, noise)
+                likely = _likely(table, said, self._noise)
                 before = self.factors.setdefault(own[2], [])
                 before.append((own[0], own[1], (likely + 0.5) / (said + 0.5)))
                 raked = self.rake(tree, wanted, count, rng)
         return raked
+
+    @property
+    def _noise(self) -> float:
+        """The deviation of a count's noise; 0 where counts are exact."""
+        if self._fit is None or not self.arm.startswith("counted"):
+            return 0.0
+        events = self._fit.tables._events.values()
+        return math.sqrt(_COUNT / _SHARE / sum(event.tables / event.scale**2 for event in events))
+
+    def _noisy(self, counts: Any) -> Any:
+        return counts + self._noise * self.rng.standard_normal(counts.shape)
 
     def _codes(self, order: Any) -> Any:
         tables = self._fit.tables  # type: ignore[union-attr]

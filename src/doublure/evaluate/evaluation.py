@@ -16,6 +16,7 @@ from doublure.data.images import Images
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.encode.choice import encoder_for
+from doublure.encode.table_values import TableValues
 from doublure.errors import DataError, DataWarning, SettingError, printable
 from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import (
@@ -202,9 +203,10 @@ def make_report(
 def _found_by_noise(syn: Synthesizer) -> list[str]:
     """Return a note of the identities between numbers that noisy counts, and no schema, said to hold."""
     found = syn.generator.tree.identities if isinstance(syn.generator, TreeGenerator) else None
-    if found is None:
+    encoder = encoder_for(syn.schema, syn.plan.settings.encoding)
+    if found is None or not isinstance(encoder, TableValues):
         return []
-    names = [printable(name) for name in encoder_for(syn.schema, syn.plan.settings.encoding).columns]
+    names = [printable(name) for name in encoder.columns]
     return [f"Found by noise, and kept by every row: {'; '.join(found.equations(names))}."]
 
 

@@ -271,8 +271,8 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     if tables.target is not None:
         generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
     if tables.identities:
-        drawn = generator(rng.standard_normal((rows_drawn(len(nodes)), 1)))
-        generator.take(replace(generator.tree, identities=_kept_identities(tables, drawn, rng)))
+        rows = generator(rng.standard_normal((rows_drawn(len(nodes)), 1)))
+        generator.take(replace(generator.tree, identities=_kept_identities(tables, rows, rng)))
         job.log({"found by noise": [*map(str, tables.identities)]})
     return generator
 
