@@ -3,10 +3,11 @@
 On the drawn tables of ``geometry.py``. The four triples are those whose error is furthest above what chance makes, by
 the private rows themselves, so that no choice from noisy answers can be better. *Factors*: each column's chances times
 a factor by two columns before it, so that its table with them is as counted. *Mixture*: the triples are part of what
-the mixture is fitted to. *Counted*: the same from counts with the noise of a tenth of the budget, which is not
-taken from others; factors where noise does not explain them.
+the mixture is fitted to. *Counted*: the same from counts with the noise of a tenth of the budget, which is not taken
+from others; factors where noise does not explain them.
 
-    python benchmarks/triples.py run [--arms pairs factors mixture counted-factors counted-mixture] [--epsilons 1] [--tables 3 4]
+    python benchmarks/triples.py run [--arms pairs factors mixture counted-factors counted-mixture] [--epsilons 1]
+        [--tables 3 4]
     python benchmarks/triples.py table
 """
 

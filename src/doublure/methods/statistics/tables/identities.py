@@ -187,8 +187,8 @@ def _sums(numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, str]
         ends = first.unit, first.first + second.first, first.last + second.last
         if first.unit == second.unit:
             for total in by_ends.get(ends, []):
-                own = words_of(total)
-                if total not in (one, other) and own & (TOTALS | words_of(one) | words_of(other)):
+                named = words_of(total)
+                if total not in (one, other) and named & (TOTALS | words_of(one) | words_of(other)):
                     yield total, one, other
 
 
