@@ -186,7 +186,7 @@ def test_a_table_without_a_proposal_is_counted_as_before():
 def test_round_bounds_alone_propose_nothing():
     rounded = "".join(
         f"  {name}: {{type: integer, bounds: [0, {most}]}}\n"
-        for name, most in (("chol", 2000), ("trig", 3000), ("time", 5000), ("cost", 100_000), ("price", 1000))
+        for name, most in (("chol", 2000), ("trig", 3000), ("time", 5000), ("cost", 100_000), ("monthly_cost", 1000))
     )
     own = db.Schema.parse(
         "doublure: 1\nkind: table\nunit: {name: row, id: none}\nunits: 9000\ndefaults: {missing: false}\n"

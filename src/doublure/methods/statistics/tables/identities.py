@@ -1,6 +1,6 @@
 """Numeric identities between columns: proposed by public facts and noisy answers, decided by one noisy count each.
 
-An identity is a + b = c (and so a = c - b), a sum of more parts, or a = b k for a public k. A candidate's rows are
+An identity is a + b = c (and so a = c - b), a sum of more parts, or a = b k for a k of calendars. A candidate's rows are
 counted in three cells: it holds, it does not, a cell is missing. With standard deviation s, h rows that keep it and f
 that do not, it is kept if
 
@@ -36,8 +36,11 @@ _DECIDES = 40.0
 _MOST_TO_IDENTITIES = 0.02
 """Most of the budget for them: all other noise grows by 1 %."""
 _SURE, _MOST_BROKEN = 2.0, 0.1
-_TIMES = (7, 12, 24, 52, 60, 100, 365, 1000)
-"""Public factors: of calendars and clocks, and of decimal units."""
+_OF_TIMES = (7, 12, 24, 52, 60, 365)
+"""Factors of calendars and clocks."""
+_OF_UNITS = (1, 100, 1000)
+"""The same number, and factors of decimal units. Round bounds are such multiples of others by chance, so that bounds
+alone propose none."""
 _APART = 0.25
 """Mean of c less those of a and b, over all three deviations, up to which noisy means allow a + b = c."""
 _TINY = 1e-9
@@ -193,10 +196,10 @@ def _sums(numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, str]
 
 
 def _multiples(schema: Schema, numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(a, b, k)`` where names share a word, and the bounds of a are k times those of b, for a public k."""
+    """Yield ``(a, b, k)`` where names share a word, and the bounds of a are k times those of b, for a k of calendars."""
     for one, own in numbers.items():
         for other, beside in numbers.items():
-            for times in _TIMES if words_of(one) & words_of(other) else ():
+            for times in _OF_TIMES if words_of(one) & words_of(other) else ():
                 same = own.unit == beside.unit and schema.columns[one].alike(schema.columns[other])
                 if same and (own.first, own.last) == (times * beside.first, times * beside.last):
                     yield one, other, times
@@ -228,7 +231,7 @@ def _ranked(
                 turn += 1
                 yield (off / scale + _TINY) / strength, turn, _of(schema, (total, one, other))
         for other in parts:
-            for times in (1, *_TIMES):
+            for times in (*_OF_UNITS, *_OF_TIMES):
                 first, spread = moments[other]
                 scale = deviation + times * spread + _TINY
                 off = abs(mean - times * first) + abs(deviation - times * spread)
