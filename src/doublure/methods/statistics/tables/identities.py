@@ -1,6 +1,6 @@
 """Numeric identities between columns: proposed by public facts and noisy answers, decided by one noisy count each.
 
-An identity is a + b = c (and so a = c - b), a sum of more parts, or a = b k for a k of calendars. A candidate's rows are
+An identity is a + b = c (and so a = c - b), a sum of more parts, or a = b k for a public k. A candidate's rows are
 counted in three cells: it holds, it does not, a cell is missing. With standard deviation s, h rows that keep it and f
 that do not, it is kept if
 
@@ -196,7 +196,7 @@ def _sums(numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, str]
 
 
 def _multiples(schema: Schema, numbers: Mapping[str, IntegerDomain]) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(a, b, k)`` where names share a word, and the bounds of a are k times those of b, for a k of calendars."""
+    """Yield ``(a, b, k)`` where names share a word, and the bounds of a are those of b times a k of calendars."""
     for one, own in numbers.items():
         for other, beside in numbers.items():
             for times in _OF_TIMES if words_of(one) & words_of(other) else ():
