@@ -22,7 +22,7 @@ from doublure.data.databases.relation import NamedRelation
 from doublure.data.opening import open_data
 from doublure.encode.table_values import TableValues
 from doublure.private import sql_partitions
-from doublure.private.queries.axes import Axis, Intervals, PeriodParts
+from doublure.private.queries.axes import Axis, Intervals, LinearIdentity, PeriodParts
 from doublure.private.queries.counts import Counts
 from doublure.private.sql_partitions import SqlPartitions
 from doublure.run.database_records import DatabaseRecords
@@ -188,6 +188,20 @@ AT = [-300, -100, 0, 100, 250, 400]
 CUT, START = 'code < exp.column(f"cut{at}", table=name)', 'code >= exp.column("start", table=name)'
 
 
+def identities_at_edges(codes, part):
+    """Return identities of which some record is at either end of the slack, and one at the mark of missing."""
+    weights = (-2, 1)
+    total = codes @ np.array(weights)
+    mark = int(np.sort(codes[:, part])[-40])
+    marks = [int(own) + 1 for own in codes.max(0)]
+    marks[part] = mark
+    present = total[(codes < marks).all(1)]
+    below, above = (int(np.sort(np.abs(present[side]))[10]) for side in (present < 0, present > 0))
+    return [
+        LinearIdentity(parts=(0, 1), weights=weights, marks=tuple(marks), slack=slack) for slack in (0, below, above)
+    ]
+
+
 def compare_axes(engine, tmp_path, monkeypatch, request):
     """Count codes of two bytes that begin below zero; on intervals of single codes, close together, and even ones."""
     draw = np.random.default_rng(3)
@@ -218,7 +232,9 @@ def compare_axes(engine, tmp_path, monkeypatch, request):
         few = Intervals(part=part, starts=np.array([-1e9, 0.0, 90.0]), cells=np.array([2, 0, 1]), size=3)
         some = Intervals(part=part, starts=np.array(AT, dtype=float), cells=np.arange(len(AT))[::-1], size=len(AT))
         hours = PeriodParts(part=part, period=240, parts=24, mark=float(np.sort(codes[:, part])[-40]))
-        asked = Counts(tables=[(axis,) for axis in (one, even, near, few, some, hours)] + [(even, near)], max_records=1)
+        ties = identities_at_edges(codes.astype(np.int64), part)
+        alone = (one, even, near, few, some, hours, *ties)
+        asked = Counts(tables=[(axis,) for axis in alone] + [(even, near)], max_records=1)
         (answer,) = places.answers(asked, sample_rate=1.0)
         wanted = [
             np.bincount(np.ravel_multi_index([axis.of(codes) for axis in table], [axis.size for axis in table]),
@@ -245,6 +261,10 @@ def test_axes_of_every_shape(engine, tmp_path, monkeypatch, request):
         (sql_partitions, "_period", "rest + period.copy()", "rest"),
         (sql_partitions, "_period", "axis.period // axis.parts", "axis.period // axis.parts + 1"),
         (sql_partitions, "_odd_cases", "code.copy() >= sql.real(axis.mark)", "code.copy() > sql.real(axis.mark)"),
+        (SqlPartitions, "_identity", "code.copy() >= sql.whole(mark)", "code.copy() > sql.whole(mark)"),
+        (SqlPartitions, "_identity", "off >= sql.whole(-axis.slack)", "off > sql.whole(-axis.slack)"),
+        (SqlPartitions, "_identity", "off.copy() <= sql.whole(axis.slack)", "off.copy() < sql.whole(axis.slack)"),
+        (SqlPartitions, "_identity", "1 if weight > 0 else -1", "1 if weight > 0 else 1"),
     ],
 )
 def test_a_code_in_another_cell_is_seen(owner, name, old, new, tmp_path, monkeypatch, request):

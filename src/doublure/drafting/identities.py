@@ -17,7 +17,8 @@ from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.sum import Addition, Sum
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_TOTAL = {"total", "sum", "gross", "overall"}
+TOTALS = {"total", "sum", "gross", "overall"}
+"""Words of a column that may be a sum of others."""
 _SPAN = {"days", "day", "duration", "length", "los", "nights", "stay", "elapsed", "span", "minutes", "hours", "delay"}
 _BEGIN = ("start", "begin", "begun", "from", "admitted", "admission", "opened", "departure", "pickup", "checkin", "in")
 _END = ("end", "ended", "to", "discharged", "discharge", "closed", "arrival", "dropoff", "checkout", "out")
@@ -44,7 +45,7 @@ _LADDERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
 
 def identities_for(columns: Mapping[str, Column]) -> Iterator[Rule]:
     """Yield rules that may hold, without their lists: levels first, then sums, differences and products."""
-    words = {name: _words(name) for name, column in columns.items() if column.modelled}
+    words = {name: words_of(name) for name, column in columns.items() if column.modelled}
     yield from _levels(words, columns)
     numbers = {name: own for name, own in words.items() if columns[name].adds_up and columns[name].clock is None}
     yield from _sums(numbers, columns)
@@ -54,7 +55,8 @@ def identities_for(columns: Mapping[str, Column]) -> Iterator[Rule]:
     yield from _products({name: own for name, own in numbers.items() if name not in derived})
 
 
-def _words(name: str) -> frozenset[str]:
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a column's name, in lower case."""
     whole = re.sub(r"sub[ _.-]", "sub", name, flags=re.IGNORECASE)
     return frozenset(word.lower() for word in _WORD.findall(whole))
 
@@ -76,14 +78,14 @@ def _levels(words: Mapping[str, frozenset[str]], columns: Mapping[str, Column]) 
 def _sums(numbers: Mapping[str, frozenset[str]], columns: Mapping[str, Column]) -> Iterator[Rule]:
     """Yield each total with the columns of its unit that share another word of its name."""
     for total, own in numbers.items():
-        stem = own - _TOTAL
+        stem = own - TOTALS
         parts = [
             name
             for name, other in numbers.items()
-            if stem and stem <= other and name != total and not other & _TOTAL
+            if stem and stem <= other and name != total and not other & TOTALS
             and columns[name].alike(columns[total]) and columns[name].unit == columns[total].unit
         ]  # fmt: skip
-        if own & _TOTAL and len(parts) > 1:
+        if own & TOTALS and len(parts) > 1:
             yield Sum.model_construct(sum=Addition(total=total, of=tuple(parts)))
 
 

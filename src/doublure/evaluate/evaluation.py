@@ -15,7 +15,9 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.images import Images
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
-from doublure.errors import DataError, DataWarning, SettingError
+from doublure.encode.choice import encoder_for
+from doublure.encode.table_values import TableValues
+from doublure.errors import DataError, DataWarning, SettingError, printable
 from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import (
     LIKE_DRAWN,
@@ -39,6 +41,7 @@ from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
+from doublure.networks.tree import TreeGenerator
 from doublure.report.evaluation import ExampleRows, Report
 from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
@@ -181,6 +184,7 @@ def make_report(
                 (*figures.added, *evaluated.more(syn.schema, artificial, (fitted, train.unit), aside_units, seed))
             )
         said = [] if syn.schema.row_note is None else [f"{syn.schema.row_note}.".capitalize()]
+        said += _found_by_noise(syn)
         said += _labeller_note(syn, train.content if kept is None else kept, holdout=kept is not None)
         if said:
             figures = figures.model_copy(update={"notes": (*figures.notes, *said)})
@@ -206,6 +210,16 @@ def require_synthesizer(given: object) -> None:
     if not isinstance(getattr(given, "schema", None), ResolvedSchema):
         remedy = "give what db.fit or db.load returned, and the real data after it"
         raise SettingError(f"is a {type(given).__name__}, not a synthesizer", field="syn", remedy=remedy)
+
+
+def _found_by_noise(syn: Synthesizer) -> list[str]:
+    """Return a note of the identities between numbers that noisy counts, and no schema, said to hold."""
+    found = syn.generator.tree.identities if isinstance(syn.generator, TreeGenerator) else None
+    encoder = encoder_for(syn.schema, syn.plan.settings.encoding)
+    if found is None or not isinstance(encoder, TableValues):
+        return []
+    names = [printable(name) for name in encoder.columns]
+    return [f"Found by noise, and kept by every row: {'; '.join(found.equations(names))}."]
 
 
 def _has_rows(schema: ResolvedSchema) -> bool:

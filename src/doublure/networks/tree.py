@@ -4,7 +4,8 @@ Each row has a component. The root's group is drawn given the component, every o
 and the fine group of its parent, then a value within the group. The joint table of parent and child within a component
 is a product of a common table and factors of the component (as from iterative proportional fitting), so that a wide
 table's generator stays small. The root may be the pattern of missing cells, which then fixes the cells that it covers.
-One column may be drawn last, from all others, by a logistic model of their groups.
+One column may be drawn last, from all others, by a logistic model of their groups. Identities between numbers that a
+fit has found are kept by every row (:mod:`doublure.networks.tree_identities`).
 
 Rows can be conditioned on any column (:mod:`doublure.networks.tree_asked`). For the last column, rows are drawn until
 enough have the requested value, unless the component alone decides.
@@ -114,14 +115,18 @@ class TreeGenerator(ArrayGenerator):
             found[number] = np.log(max(likely, _RARE))
         return found[which]
 
-    def _asked_of(self, mask: Floats) -> tuple[dict[int, IntRanges], Mask | None]:
-        """Return the allowed values of each node, and a mask of the last column's; None if all are allowed."""
+    def _every_span(self, mask: Floats) -> dict[int, IntRanges]:
+        """Return the allowed values of each part of a row that is conditioned on."""
         spans = dict(self._spans)
         first = self.parts - len(self._sizes)
         for place, block in enumerate(np.split(mask, np.cumsum(self._sizes)[:-1]) if self._sizes else []):
             if block.any():
                 spans[first + place] = tuple((int(code), int(code)) for code in np.flatnonzero(block))
-        last = None
+        return spans
+
+    def _asked_of(self, mask: Floats) -> tuple[dict[int, IntRanges], Mask | None]:
+        """Return the allowed values of each node, and a mask of the last column's; None if all are allowed."""
+        spans, last = self._every_span(mask), None
         if self.tree.last is not None and self.tree.last.part in spans:
             last = np.zeros(len(self.tree.last.bias), dtype=np.bool_)
             for low, high in spans.pop(self.tree.last.part):
@@ -153,6 +158,8 @@ class TreeGenerator(ArrayGenerator):
             for number, mask in enumerate(distinct):
                 own = np.flatnonzero(which == number)
                 rows[own] = self._asked(len(own), mask, rng)
+                if self.tree.identities is not None:
+                    rows[own] = self.tree.identities.keep(rows[own], self._every_span(mask), rng)
         return rows
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

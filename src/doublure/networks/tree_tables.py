@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.networks.tree_identities import KeptIdentities
 from doublure.support import lattices
 
 Floats: TypeAlias = npt.NDArray[Any]
@@ -221,6 +222,7 @@ class Tree:
         bits: ``(patterns, q)`` whether each of q nodes is missing in each pattern, if the root is the patterns.
         about: ``(q,)`` those nodes.
         last: The column that is drawn last, if there is one.
+        identities: What all rows keep between their numbers, if anything was found.
     """
 
     nodes: tuple[TreeNode, ...] = ()
@@ -228,6 +230,7 @@ class Tree:
     bits: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     about: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: LastColumn | None = None
+    identities: KeptIdentities | None = None
 
     @cached_property
     def sizes(self) -> Ints:
@@ -257,6 +260,8 @@ class Tree:
             }
         if self.last is not None:
             kept |= {f"last_{name}": getattr(self.last, name) for name in _LAST_FIELDS}
+        if self.identities is not None:
+            kept |= {f"identities_{name}": getattr(self.identities, name) for name in _IDENTITY_FIELDS}
         return kept
 
 
@@ -267,6 +272,8 @@ _LATTICE_FIELDS = ("steps", "pulls")
 _HOUR_FIELDS = ("hours",)
 """Fields that generators of earlier versions lack: their times are even over a day."""
 _LAST_FIELDS = ("part", "bias", "effects", "components")
+_IDENTITY_FIELDS = ("weights", "slack", "computed", "ends")
+"""Fields that generators without an identity lack."""
 _WHOLE = {"starts", "steps", "widths", "fine", "coarse", "part", "parent", "missing"}
 
 
@@ -289,12 +296,19 @@ def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
         last = None
         if "last_part" in kept:
             last = LastColumn(**{name: _read(kept[f"last_{name}"], name) for name in _LAST_FIELDS})
+        identities = None
+        if "identities_weights" in kept:
+            identities = KeptIdentities(
+                **{name: kept[f"identities_{name}"].astype(np.int64) for name in _IDENTITY_FIELDS}
+            )
+            identities.refuse_unfit(parts)
         tree = Tree(
             nodes=nodes,
             weights=kept["mixture_weights"].astype(np.float64),
             bits=kept["patterns_bits"].astype(np.int64),
             about=kept["patterns_about"].astype(np.int64),
             last=last,
+            identities=identities,
         )
         _refuse_unfit(tree, parts)
     except (KeyError, IndexError, TypeError, SettingError) as error:

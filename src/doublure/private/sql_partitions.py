@@ -31,7 +31,16 @@ from typing_extensions import override
 from doublure.data.databases.reading import RANK
 from doublure.errors import SettingError
 from doublure.private.partitions import CompositeQuery, Partitions, require_partitionable
-from doublure.private.queries.axes import AnyAxis, Intervals, Lattices, Patterns, PeriodParts, Table
+from doublure.private.queries.axes import (
+    LARGEST_CODE,
+    AnyAxis,
+    Intervals,
+    Lattices,
+    LinearIdentity,
+    Patterns,
+    PeriodParts,
+    Table,
+)
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Bounds, Categories, Missing, Shares, Units
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone
@@ -248,6 +257,8 @@ class SqlPartitions(Partitions[Any]):
 
         if isinstance(axis, Patterns):
             return self._pattern(axis)
+        if isinstance(axis, LinearIdentity):
+            return self._identity(axis)
         part: int = axis.part  # type: ignore[attr-defined]  # of all others
         code = sql.cast(self._table.code(part), "bigint")  # sums would pass a narrower type
         if isinstance(axis, PeriodParts):
@@ -279,6 +290,22 @@ class SqlPartitions(Partitions[Any]):
         name = self._fresh("axis")
         self._database.insert(name, {"code": [*range(len(axis.cells))], "cell": axis.cells.tolist()})
         return _SaidAxis(exp.column("cell", table=name), (name, exp.column("code", table=name).eq(pattern)))
+
+    def _identity(self, axis: LinearIdentity) -> _SaidAxis:
+        """Return the axis of a weighted sum: whether it is zero, is not, or has a missing term."""
+        from sqlglot import exp
+
+        total: Expr = sql.whole(0)
+        gone: list[Expr] = []
+        for part, weight, mark in zip(axis.parts, axis.weights, axis.marks, strict=True):
+            code = sql.cast(self._table.code(part), "bigint")
+            gone.append(code.copy() >= sql.whole(mark))
+            beyond = sql.either(code.copy() > sql.whole(LARGEST_CODE), code.copy() < sql.whole(-LARGEST_CODE))
+            own = sql.case((beyond, sql.whole(0)), otherwise=code)
+            total = total + exp.Paren(this=sql.whole(abs(weight)) * own) * sql.whole(1 if weight > 0 else -1)
+        off = exp.Paren(this=total)
+        kept = sql.both(off.copy() <= sql.whole(axis.slack), off >= sql.whole(-axis.slack))
+        return _SaidAxis(sql.case((sql.either(*gone), sql.whole(2)), (kept, sql.whole(0)), otherwise=sql.whole(1)))
 
     def _of_runs(self, runs: _CodeRuns, code: Expr, part: int) -> _SaidAxis:
         """Return an axis of runs: a few cases, the engine's own search, or a table of what each bucket of codes has."""

@@ -82,6 +82,9 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
         numerics: Numbers are always counted by value.
         round_values: Whether it is counted how many values of wide columns are round.
         times_of_day: Whether, with them, it is counted how many moments are in each hour of the day.
+        identities: Number of candidates for identities between numbers (a + b = c, a = b k) whose rows are counted; one
+            that holds is kept by every row. Those that names and bounds propose come first, then those that noisy
+            answers allow. None: as many as names and bounds propose and noise can decide; 0: none.
         structure: ``"tree"``: pairs that depend on one another are counted too, and rows are drawn along a tree of
             them. ``"columns"``: each column is counted and drawn by itself. None: what a forecast of error prefers.
     """
@@ -89,7 +92,7 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
     data: ClassVar[str] = "table"
     unsaid: ClassVar[dict[str, Any]] = {
         **PublicRowsPart.unsaid, "round_values": False, "times_of_day": False, "structure": "tree", "target_share": 0.0,
-        "pairs": None,
+        "pairs": None, "identities": 0,
     }  # fmt: skip
 
     within: str | None = None
@@ -107,6 +110,7 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
     numerics: Literal["steps"] = "steps"
     round_values: bool = True
     times_of_day: bool = True
+    identities: int | None = Field(default=None, ge=0, le=1000)
     structure: Literal["tree", "columns"] | None = None
 
     @property
@@ -147,6 +151,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     focus: tuple[()] = ()
     target_share: None = None
     pairs: None = None
+    identities: Literal[0] = 0
     structure: Literal["tree"] = "tree"
     groups: int = Field(default=16, ge=2, le=200)
     root_share: _Share = 0.25

@@ -13,6 +13,8 @@ intervals out of order                      refused before anything is counted
 lattices that do not nest                   refused before anything is counted
 a period that its parts do not divide       refused before anything is counted
 no integer of a size up to 2^53             counts in the lattice, and in the part of a period, of zero
+no integer of a size up to 2^40             counts as zero in an identity, so that no sum overflows
+weights, a slack or marks that do not fit   refused before anything is counted
 ==========================================  ==============================================================
 """
 
@@ -35,6 +37,8 @@ IntArray = npt.NDArray[np.int64]
 _MOST_PARTS = 20
 _EXACT = 2.0**53
 """Largest size of an integer up to which every integer is a number of its own (IEEE 754, double precision)."""
+LARGEST_CODE, _LARGEST_WEIGHT, _MOST_TERMS = 2**40, 2**16, 2**6
+"""Bounds of an identity's terms: their sum is below 2^62, which 64 bits hold."""
 
 
 class AnyAxis(Protocol):
@@ -225,6 +229,52 @@ class PeriodParts:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class LinearIdentity:
+    """Parts that hold integers, with a cell for each answer to: is a weighted sum of them zero, within a slack?
+
+    Cell 0 has the records of which it is, 1 those of which it is not, 2 those with a part that is missing.
+
+    Attributes:
+        parts: Places in a compact record.
+        weights: The whole weight of each.
+        marks: For each part the least number that stands for missing; one beyond its last number where none does.
+        slack: The largest size of a sum that counts as zero.
+    """
+
+    parts: tuple[int, ...]
+    weights: tuple[int, ...]
+    marks: tuple[int, ...]
+    slack: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return 3
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        total = np.zeros(len(records), dtype=np.int64)
+        missing = np.zeros(len(records), dtype=np.bool_)
+        for part, weight, mark in zip(self.parts, self.weights, self.marks, strict=True):
+            values = records[:, part].astype(np.float64)
+            missing |= values >= mark
+            total += weight * np.where(np.abs(values) <= LARGEST_CODE, values, 0.0).astype(np.int64)
+        return np.where(missing, 2, (np.abs(total) > self.slack).astype(np.int64))
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part out of range or named twice, and terms that 64 bits may not hold."""
+        for part in self.parts:
+            _require_part(part, parts)
+        said = len(self.parts) == len(self.weights) == len(self.marks) == len({*self.parts})
+        small = all(0 < abs(weight) <= _LARGEST_WEIGHT for weight in self.weights)
+        small = small and all(abs(mark) <= LARGEST_CODE for mark in self.marks)
+        if not said or not small or not 2 <= len(self.parts) <= _MOST_TERMS or not 0 <= self.slack <= _LARGEST_WEIGHT:
+            raise SettingError(
+                "do not fit an identity", field="weights", remedy="give each part one small whole weight"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OneRight:
     """The one of two answers that alone is a record's class: the first, the second, or neither alone.
 
@@ -293,6 +343,9 @@ def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         return {"type": "lattices", "part": axis.part, "mark": axis.mark}, {"steps": axis.steps}
     if isinstance(axis, PeriodParts):
         return {"type": "periods", "part": axis.part, "period": axis.period, "parts": axis.parts, "mark": axis.mark}, {}
+    if isinstance(axis, LinearIdentity):
+        lists = {"parts": [*axis.parts], "weights": [*axis.weights], "marks": [*axis.marks]}
+        return {"type": "identity", **lists, "slack": axis.slack}, {}
     raise TypeError(f"{type(axis).__name__} is not asked of owners")
 
 
@@ -303,6 +356,9 @@ def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
     if words["type"] == "periods":
         said = {key: whole(words[key]) for key in ("part", "period", "parts")}
         return PeriodParts(**said, mark=_mark(words))
+    if words["type"] == "identity":
+        lists = {key: tuple(map(whole, words[key])) for key in ("parts", "weights", "marks")}
+        return LinearIdentity(**lists, slack=whole(words["slack"]))
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)

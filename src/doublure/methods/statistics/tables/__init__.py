@@ -5,13 +5,13 @@ The files in the order of the algorithm:
 ==============  ======================================================================================================
 stage           file
 ==============  ======================================================================================================
-plan            ``plan``: thirteen releases, each with a number of tables and a share of the budget, from public facts
+plan            ``plan``: fourteen releases, each with a number of tables and a share of the budget, from public facts
                 alone, and constants; ``work``: the cost; ``forecast``: what noise will hide; ``method``: all in the
                 form of the method's contract
 count           ``noisy_tables``: the releases in order, and the results of each. They are neighbours that are missing
                 together, patterns of missing blocks (``missing_blocks``), wide columns, round values, single values,
                 repeated values, codes of long lists, the target, columns in groups, columns within the target,
-                scores of pairs, pairs, and the tree's pairs
+                scores of pairs, identities of numbers (``identities``), pairs, and the tree's pairs
 read a column   ``leaves``: a column's finest cells, and groups of them; ``cut_cells``: cells that are counted value by
                 value; ``posterior``: a number's distribution from all its counts; ``code_posterior``: that of a list
                 of codes; ``nodes``: a column, or the patterns, as a node of pairs

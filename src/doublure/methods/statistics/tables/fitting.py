@@ -22,6 +22,7 @@ from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_draw import rake
+from doublure.networks.tree_identities import KeptIdentities
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
@@ -269,7 +270,55 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     generator.take(tree)
     if tables.target is not None:
         generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
+    if tables.identities:
+        rows = generator(rng.standard_normal((rows_drawn(len(nodes)), 1)))
+        generator.take(replace(generator.tree, identities=_kept_identities(tables, rows, rng)))
+        job.log({"found by noise": [*map(str, tables.identities)]})
     return generator
+
+
+def _kept_identities(tables: NoisyTables, drawn: Floats, rng: np.random.Generator) -> KeptIdentities:
+    """Return the identities that rows keep, each with the column computed that then agrees best with its own counts.
+
+    Args:
+        tables: The releases.
+        drawn: ``(N, parts)`` rows of the fit without identities.
+        rng: Public randomness.
+    """
+    encoder = tables.encoder
+    part_of = {name: part for part, name in enumerate(encoder.columns)}
+    node_of = {node.leaves.part: node for node in tables.nodes if node.patterns is None}
+    ends = np.array([(own.first, own.last) for own in encoder.domains], dtype=np.int64)
+    none = np.zeros(0, dtype=np.int64)
+    found = KeptIdentities(weights=none.reshape(0, len(ends)), slack=none, computed=none, ends=ends)
+    settled = set[int]()
+    for own in tables.identities:
+        weights = np.zeros((1, len(ends)), dtype=np.int64)
+        parts = [part_of[name] for name in own.names]
+        weights[0, parts] = own.weights
+        ways = []
+        for part in (
+            part for part in parts if part not in settled and (part == parts[0] or abs(weights[0, part]) == 1)
+        ):
+            way = KeptIdentities(
+                weights=np.concatenate([found.weights, weights]),
+                slack=np.append(found.slack, own.slack),
+                computed=np.append(found.computed, part),
+                ends=ends,
+            )
+            rows = way.keep(drawn, {}, rng)
+            ways.append((sum(_distance(node_of[each], rows) for each in parts), part, way))
+        found = min(ways, key=lambda each: each[:2])[2]
+        settled |= {*parts}
+    return found
+
+
+def _distance(node: Node, rows: Floats) -> float:
+    """Return the total variation of a column's groups in drawn rows from what its counts say."""
+    size = int(node.own.max()) + 1
+    drawn = np.bincount(node.axis(node.own).of(rows), minlength=size) / len(rows)
+    counted = np.bincount(node.own, np.maximum(node.leaves.mass, 0.0), size)
+    return float(np.abs(drawn - counted / max(counted.sum(), _LEAST)).sum()) / 2
 
 
 def _with_states(node: Node, shares: Floats, weights: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are up to thirteen releases, each with exact discrete Gaussian noise
+There are up to fourteen releases, each with exact discrete Gaussian noise
 (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
@@ -26,7 +26,13 @@ from doublure.methods.statistics.tables.forecast import (
     keeps_relations,
     relation_limits,
 )
+from doublure.methods.statistics.tables.identities import (
+    decided_identities,
+    possible_identities,
+    proposed_identities,
+)
 from doublure.methods.statistics.tables.plan import (
+    IDENTITIES,
     PlannedReleases,
     affordable_pairs,
     better_together,
@@ -97,7 +103,9 @@ class TableStatistics(StatisticsStrategy[S]):
         share = settings.target_share
         if share is None or not counted_target(schema, settings.within or ""):
             share = target_share(schema, settings.within or "", parse_focus(schema, settings.focus))
-        settings = settings.model_copy(update={"seen": seen, "structure": structure, "target_share": share})
+        counted = _identities(schema, settings.identities, seen)
+        update = {"seen": seen, "structure": structure, "target_share": share, "identities": counted}
+        settings = settings.model_copy(update=update)
         if structure == "columns":
             return settings
         ways = {way: _with_pairs(schema, settings, way, noise) for way in ("within", "beside")}
@@ -136,6 +144,7 @@ class TableStatistics(StatisticsStrategy[S]):
         said = (
             *described_relations(hidden),
             *forecast.described_target(),
+            *_described_identities(schema, settings, touches),
             *(f"Limit: {limit}" for limit in limits),
         )
         if settings.structure != "columns":
@@ -190,7 +199,32 @@ def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
         together=own.structure != "columns",
         target=own.target_share or 0.0,
         beside=own.pairs == "beside",
+        identities=own.identities or 0,
     )
+
+
+def _identities(schema: Schema, asked: int | None, seen: float) -> int:
+    """Return how many candidates for identities are counted.
+
+    Args:
+        schema: The public facts.
+        asked: What was asked for; None: what names and bounds propose.
+        seen: Units over the noise of all releases together.
+
+    Raises:
+        SettingError: More are asked for than there may be, or than noise can decide.
+    """
+    decided = decided_identities(seen)
+    if asked is None:
+        return min(len(proposed_identities(schema)), decided)
+    most = min(decided, possible_identities(schema))
+    if asked > most:
+        raise SettingError(
+            f"are more than there may be between numbers that no rule names, or than noise can decide, {most}",
+            field="identities",
+            remedy=f"give at most {most}, or leave it out",
+        )
+    return asked
 
 
 def _refuse_idle(schema: Schema, own: TableStatisticsSettings) -> None:
@@ -232,6 +266,19 @@ def _with_pairs(schema: Schema, own: S, way: str, noise: float) -> S:
     )
     update = {"pairs": way, "scored": own.scored or scored or 1, "paired": own.paired or paired or 1}
     return own.model_copy(update=update)
+
+
+def _described_identities(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+    """Return a line about the identities that are looked for, and their price."""
+    if IDENTITIES not in (access.purpose for access in touches):
+        return ()
+    count, share = own.identities or 0, _planned(schema, own).shares[IDENTITIES]
+    named = [printable(str(each)) for each in proposed_identities(schema)[:count]]
+    more = [f"{count - len(named)} that noisy answers allow"] if count > len(named) else []
+    return (
+        f"Identities: a count of the rows in which each holds, for {100 * share:.2g} % of the budget, decides which "
+        f"are kept by every row: {', '.join([*named, *more])}",
+    )
 
 
 def _forecast(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> NoiseForecast:

@@ -16,8 +16,9 @@ noise. :meth:`NoisyTables.count` makes them in this order:
 9    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
 10   each node within the target, ``(m, V)``                margins of nodes and of the target
 11   scores of pairs, one number each                       which pairs are counted, and the spanning tree
-12   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-13   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+12   rows that keep an identity of numbers, ``(3,)``        which identities every drawn row keeps
+13   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+14   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -39,6 +40,7 @@ from doublure.methods.statistics.binning import posterior_counts, project_to_sim
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.cut_cells import CutCells
+from doublure.methods.statistics.tables.identities import Identity, holding_identities, identities_to_count
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.methods.statistics.tables.missing_blocks import (
     MOST_BLOCKS,
@@ -109,6 +111,7 @@ class NoisyTables:
         scored: The pairs whose scores were released.
         score_noise: Standard deviation of each score's noise.
         scored_shares: For each node the shares of its groups, of which independence was said.
+        identities: Those that their counts say hold.
         pairs: Node numbers of each counted pair -> its table ``(m, m', V or 1)``.
         edges: The spanning tree from node 0: parent and child, in the order of drawing.
         fine: For each edge its table in fine groups, ``(f, f')``.
@@ -155,6 +158,7 @@ class NoisyTables:
         self.score_noise = 0.0
         self.scored_shares: list[Floats] = []
         self.scored: list[tuple[int, int]] = []
+        self.identities: list[Identity] = []
         self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[NoisyCounts] = []
@@ -169,6 +173,7 @@ class NoisyTables:
         self._count_columns()
         self._count_by_target()
         self._score_pairs()
+        self._count_identities()
         self._count_pairs()
         self._count_tree()
 
@@ -413,6 +418,18 @@ class NoisyTables:
         roots = [float(np.sqrt(own).sum()) for own in shares]
         return [CHANCE * math.sqrt(self.rows) * roots[one] * roots[other] for one, other in both]
 
+    def _count_identities(self) -> None:
+        """Count the rows in which candidates hold that public facts or earlier noisy answers propose."""
+        if plan.IDENTITIES not in self._events:
+            return
+        schema, names = self.encoder.schema, [self._name(node) for node in self.nodes]
+        places, shares = self._places(plan.IDENTITIES), self.scores / self.rows
+        wanted = identities_to_count(schema, self.nodes, names, shares if self.scored else np.zeros((0, 0)), places)
+        parts = {name: part for part, name in enumerate(self.encoder.columns)}
+        axes: list[Table] = [(own.axis(parts, self.encoder.domains),) for own in wanted]
+        counted = self._released(plan.IDENTITIES, axes)
+        self.identities = holding_identities([*zip(wanted, counted, strict=True)])
+
     def _unknown_pairs(self) -> Iterable[tuple[int, int]]:
         """Return the pairs whose tables only records tell."""
         return combinations(range(len(self.nodes)), 2)
@@ -526,7 +543,10 @@ class NoisyTables:
 
     def _names(self, nodes: Iterable[Node]) -> frozenset[str]:
         """Return the columns of nodes; the patterns of missing cells have no name."""
-        return frozenset(self.encoder.columns[node.leaves.part] if node.patterns is None else "" for node in nodes)
+        return frozenset(map(self._name, nodes))
+
+    def _name(self, node: Node) -> str:
+        return self.encoder.columns[node.leaves.part] if node.patterns is None else ""
 
     def _released(
         self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None

@@ -1,4 +1,4 @@
-"""The releases of ``statistics`` on a table: thirteen at most, with sizes and shares fixed before a record is read.
+"""The releases of ``statistics`` on a table: fourteen at most, with sizes and shares fixed before a record is read.
 
 Later releases adapt to earlier ones: *which* columns, cells and pairs are counted follows from released counts. The
 number of tables in a release, and its share of the budget, follow from the schema alone. Places left over are spent on
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError, SettingError, printable
+from doublure.methods.statistics.tables.identities import identities_share
 from doublure.methods.statistics.tables.missing_blocks import MOST_BLOCKS, declared_groups
 from doublure.schema import Schema
 
@@ -27,6 +28,7 @@ TARGET = "count the target"
 COLUMNS = "count each column in groups"
 BY_TARGET = "count each column within the target"
 SCORES = "score how far each pair of columns is from independence"
+IDENTITIES = "count the rows in which identities between numbers hold"
 PAIRS = "count the pairs that depend on one another"
 TREE = "count the strongest pairs finely"
 
@@ -146,6 +148,7 @@ def plan_releases(
     told: int = 0,
     target: float = 0.0,
     beside: bool = False,
+    identities: int = 0,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -162,6 +165,7 @@ def plan_releases(
         told: How many of the others have pairs among themselves that are known already, and not counted.
         target: The share of the target's own count.
         beside: Whether pairs are counted beside the target, and never within it.
+        identities: How many identities between numbers are counted, once ``seen`` is known.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within][given:]
@@ -189,6 +193,7 @@ def plan_releases(
         COLUMNS: columns,
         BY_TARGET: nodes if beside else 0,
         SCORES: min(pairs, scored or pairs) if nodes + given > 2 else 0,
+        IDENTITIES: 0 if seen is None else identities,
         PAIRS: pairs if pairs_within else min(pairs, paired or _PAIRS_A_COLUMN * nodes),
         TREE: (nodes if given else max(0, nodes - 1)) * together,
     }
@@ -197,9 +202,12 @@ def plan_releases(
     if lists:
         taken = min(_MOST_TO_CODES, TO_CODES * len(lists))
         all_shares = {purpose: round(share * (1 - taken), 4) for purpose, share in all_shares.items()} | {CODES: taken}
-    if target:
-        all_shares = {purpose: round(share * (1 - target), 4) for purpose, share in all_shares.items()}
-        all_shares[TARGET] = target
+    known = {TARGET: target} if target else {}
+    if identities and seen is not None:
+        known[IDENTITIES] = identities_share(identities, seen)
+    if known:
+        rest = 1 - sum(known.values())
+        all_shares = {purpose: round(share * rest, 4) for purpose, share in all_shares.items()} | known
     shares = {purpose: all_shares[purpose] for purpose in tables}
     if not round_values and VALUES in shares:
         shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
@@ -207,8 +215,9 @@ def plan_releases(
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     if not together:
-        scale = (1 - target) / (sum(shares.values()) - target)
-        shares = {name: share if name == TARGET else round(share * scale, 4) for name, share in shares.items()}
+        fixed = sum(known.values())
+        scale = (1 - fixed) / (sum(shares.values()) - fixed)
+        shares = {name: share if name in known else round(share * scale, 4) for name, share in shares.items()}
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return PlannedReleases(tables=tables, shares=shares, pairs_within=pairs_within)
 

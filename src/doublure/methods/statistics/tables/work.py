@@ -62,7 +62,7 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
         plan.VALUES: _SINGLE_VALUES,
         plan.REPEATED: _SINGLE_VALUES, plan.TARGET: values,
         plan.CODES: _listed(schema, settings) / plan.CODE_LEVELS,
-        plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
+        plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0, plan.IDENTITIES: 3,
         plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,
     }  # fmt: skip
     cells = sum(tables * sides[purpose] for purpose, tables in planned.tables.items())
