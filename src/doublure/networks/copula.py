@@ -232,10 +232,8 @@ class CopulaGenerator(nn.Module):
             frequent=self.frequent,
             missing=self.shape.missing,
         )
-        leans = (
-            summed_leans(to_bins(looks(places), self.cuts), self.leans.double())
-            + looks.waves(places) @ self.holds.double()
-        )
+        found, waves = looks.with_waves(places)
+        leans = summed_leans(to_bins(found, self.cuts), self.leans.double()) + waves @ self.holds.double()
         leans = leans.view(choice.shape)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
@@ -258,17 +256,21 @@ class CopulaGenerator(nn.Module):
         )
         group = self.group(noise, condition)
         scores = torch.empty(rows, shape.parts, dtype=torch.float64)
-        places = torch.empty_like(scores)
         for number in group.unique().tolist():
             there = group == number
             scores[there] = self._scores(number, own[there], slow[there])
         scores += (shape.shifts(condition, rows) @ self.effects).double()
-        shares = torch.special.ndtr(scores).clamp(_LEAST, 1 - _LEAST)
-        for number in group.unique().tolist():
-            there = group == number
-            places[there] = self._placed(self.tables[number if shape.own_tables else 0], shares[there])
+        shares = torch.special.ndtr(scores.T.contiguous()).clamp_(_LEAST, 1 - _LEAST)  # part by part, as tables are
+        if shape.own_tables:
+            flat = torch.empty_like(shares)
+            for number in group.unique().tolist():
+                there = torch.nonzero(group == number)[:, 0]
+                flat[:, there] = self._placed(self.tables[number], shares[:, there])
+        else:
+            flat = self._placed(self.tables[0], shares)
         if shape.exact:
-            places = self._placed(self.step_tables, shares_at(self.mixed, places).clamp(0, _BELOW))
+            flat = self._placed(self.step_tables, shares_in(self.mixed, flat).clamp_(0, _BELOW))
+        places = flat.T.contiguous()
         places = self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps, missing)
         if measured.numel():
             channels = [channel for channel, may_be in enumerate(shape.missing) if may_be]
@@ -327,7 +329,7 @@ class CopulaGenerator(nn.Module):
         return found
 
     def _placed(self, tables: Tensor, shares: Tensor) -> Tensor:
-        """Return the places ``(B, parts)`` of cumulative shares ``(B, parts)``."""
+        """Return the places ``(parts, B)`` of cumulative shares ``(parts, B)``."""
         return places_at(tables, shares, self._last_cells())
 
     def _last_cells(self) -> Tensor:
@@ -390,19 +392,20 @@ def slow_scores(slow: Tensor) -> Tensor:
 
 
 def places_at(tables: Tensor, shares: Tensor, last: Tensor) -> Tensor:
-    """Return places ``(B, parts)`` float64 from cumulative shares.
+    """Return places ``(parts, B)`` float64 from cumulative shares.
 
     Args:
         tables: ``(parts, cells + 1)`` from 0 to 1.
-        shares: ``(B, parts)`` in (0, 1).
+        shares: ``(parts, B)`` in (0, 1).
         last: ``(parts,)`` each part's last cell.
     """
     tables = tables.double()
-    cell = torch.searchsorted(tables, shares.T.contiguous(), right=True) - 1
-    cell = torch.minimum(cell.clamp(min=0), last[:, None])
-    below, above = tables.gather(1, cell), tables.gather(1, cell + 1)
-    within = ((shares.T - below) / (above - below).clamp(min=1e-12)).clamp(0, 1 - 2.0**-10)
-    return (cell + within).T
+    cell = torch.searchsorted(tables, shares, right=True).sub_(1).clamp_(min=0)
+    cell = torch.minimum(cell, last[:, None])
+    below = tables.gather(1, cell)
+    width = tables.gather(1, cell + 1).sub_(below).clamp_(min=1e-12)
+    within = torch.sub(shares, below).div_(width).clamp_(0, 1 - 2.0**-10)
+    return within.add_(cell)
 
 
 def shares_at(tables: Tensor, places: Tensor) -> Tensor:
@@ -410,11 +413,16 @@ def shares_at(tables: Tensor, places: Tensor) -> Tensor:
 
     Each number depends on its own place only, so that a query may apply this to records.
     """
-    tables = tables.double()
     flat = places.double().reshape(-1, places.shape[-1])
-    cell = flat.detach().floor().clamp(0, tables.shape[1] - 2).long()
-    below, above = tables.T.gather(0, cell), tables.T.gather(0, cell + 1)
-    return (below + (flat - cell).clamp(0, 1) * (above - below)).view(places.shape)
+    return shares_in(tables, flat.T.contiguous()).T.reshape(places.shape)
+
+
+def shares_in(tables: Tensor, places: Tensor) -> Tensor:
+    """Return the same ``(parts, B)`` of places ``(parts, B)``."""
+    tables = tables.double()
+    cell = places.detach().floor().clamp_(0, tables.shape[1] - 2).long()
+    below = tables.gather(1, cell)
+    return below + (places - cell).clamp(0, 1) * (tables.gather(1, cell + 1) - below)
 
 
 def normal_scores(shares: Tensor) -> Tensor:
