@@ -16,7 +16,8 @@ doublure: 1
 kind: series
 unit: {name: day, id: none}
 units: 3200
-series: {time: time, source: meter, length: 8, step: 3h, timezone: Europe/Paris, gaps: missing, stamped_from: 2024-01-01}
+series:
+  {time: time, source: meter, length: 8, step: 3h, timezone: Europe/Paris, gaps: missing, stamped_from: 2024-01-01}
 channels: {litres: {type: real, bounds: [0, 200], precision: 1, missing: true}}
 attributes:
   weekend: {type: boolean, missing: false, from_time: weekend}
@@ -90,7 +91,8 @@ def test_gaps_go_on_across_seams(syn):
 def test_the_calendar_and_moments_go_on(syn):
     found = syn.sample(2, steps=100, seed=4)
     assert found.values.shape == (2, 100, 1)
-    assert list(found.attributes) == ["size"] and len(found.attributes) == 2
+    assert list(found.attributes) == ["size"]
+    assert len(found.attributes) == 2
     weekend = found.by_window["weekend"].to_numpy().reshape(2, 13)
     assert weekend[0].tolist() == [day % 7 >= 5 for day in range(13)]  # the first of January 2024 is a Monday
     assert len(found.take(np.array([1])).by_window) == 13
@@ -117,7 +119,8 @@ def test_files_have_moments_that_go_on(run, tmp_path):
     assert (pd.to_datetime(own.time).diff().dropna() == pd.Timedelta("3h")).all()
     with np.load(npz) as file:
         assert file["values"].shape == (2, 50, 1)
-        assert file["weekend"].shape == (2, 7) and file["size"].shape == (2,)
+        assert file["weekend"].shape == (2, 7)
+        assert file["size"].shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_what_does_not_go_with_steps_is_refused(syn, asked, said):
         syn.sample(1, **asked)
 
 
-# -- the seam's arithmetic -----------------------------------------------------------------------------------------------
+# -- the seam's arithmetic ---------------------------------------------------------------------------------------------
 
 
 def correlated(length: int, kept: float) -> np.ndarray:
@@ -179,7 +182,8 @@ def test_a_week_of_hours_has_days_for_a_season():
     from doublure.run.continuing import season_of
 
     def of(length: int, step: str) -> int:
-        text = f"{{doublure: 1, kind: series, series: {{time: t, length: {length}, step: {step}}}, channels: {{x: {{type: real}}}}}}"
+        windows = f"{{time: t, length: {length}, step: {step}}}"
+        text = f"{{doublure: 1, kind: series, series: {windows}, channels: {{x: {{type: real}}}}}}"
         return season_of(SeriesSchema.of(db.Schema.parse(text)))
 
     assert [of(168, "1h"), of(24, "1h"), of(30, "1h"), of(28, "1d")] == [24, 24, 30, 7]

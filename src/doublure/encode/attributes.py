@@ -16,6 +16,7 @@ from doublure.encode.attribute_groups import encoding_of
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
+from doublure.schema.rules.rule_set import RuleSet
 from doublure.schema.series import SeriesSchema
 
 
@@ -96,7 +97,20 @@ class SeriesRows(Encoder):
             ends_at=self.schema.ends_at,
         )
         values[~found.inside] = np.nan
+        if self.schema.constraints:
+            self._keep_rules(values, rng or np.random.default_rng(0))
         return found
+
+    def _keep_rules(self, values: Floats, rng: np.random.Generator) -> None:
+        """Let steps ``(N, length, channels)`` keep the declared rules, in place; a step with a gap is left as it is."""
+        rules = RuleSet(self.schema.constraints, self.schema.columns)
+        places = [list(self.schema.channels).index(name) for name in rules.names]
+        whole = np.flatnonzero(~np.isnan(values[:, :, places]).any(axis=2).reshape(-1))
+        flat = values.reshape(-1, values.shape[2])
+        numbers = {name: flat[whole, place] for name, place in zip(rules.names, places, strict=True)}
+        rules.fix(numbers, rng)
+        for name, place in zip(rules.names, places, strict=True):
+            flat[whole, place] = numbers[name]
 
     @override
     def condition_shares(self, name: str) -> Floats:

@@ -178,7 +178,7 @@ class ContinuedCopula:
             found[:, -gappy:] = before.noise[:, -gappy:]  # what is never measured stays so
         group = self._made.group(found, condition)
         pairs = before.group * shape.groups + group
-        for pair in pairs.unique().tolist():
+        for pair in sorted(set(pairs.tolist())):
             there = pairs == pair
             follows, fresh = self._coupling(*divmod(pair, shape.groups))
             own = before.noise[there, :parts].double() @ follows.T + noise[there, :parts].double() @ fresh.T

@@ -30,7 +30,7 @@ class Series:
         ends_at: The attribute that says how many steps a series has; None where all have as many.
         window: Steps of each of the windows that follow one another in a series; None where each is one window.
         by_window: ``(N * windows, …)`` the attributes that change from window to window, series by series.
-        starts: ``(N,)`` where series begin, in seconds since 1970 on the wall clock; None: that follows from attributes.
+        starts: ``(N,)`` where series begin, in seconds since 1970 on the wall clock; None: by their attributes.
     """
 
     values: Values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def following_windows(schema: SeriesSchema, count: int) -> Whole | None:
     return found
 
 
-def _windows(schema: SeriesSchema, day: str | None) -> Whole:
+def _windows(schema: SeriesSchema, day: date | str | None) -> Whole:
     """Return the beginnings of windows from the first day on, for a year."""
     length = schema.length * _seconds(schema)
     if day is None:
