@@ -48,7 +48,7 @@ def test_every_step_keeps_the_rules(syn):
     whole = ~(np.isnan(other) | np.isnan(load))
     np.testing.assert_allclose(load[whole], (kwh + other)[whole], atol=1e-6)
     np.testing.assert_allclose(co2, kwh / 2, atol=0.011)
-    assert np.isnan(other).any()  # a step with a gap is left as it is
+    assert np.isnan(other).any()  # where a rule does not hold, and others do
     assert abs(np.nanmean(load) - 70) < 6
 
 

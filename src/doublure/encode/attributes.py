@@ -102,15 +102,18 @@ class SeriesRows(Encoder):
         return found
 
     def _keep_rules(self, values: Floats, rng: np.random.Generator) -> None:
-        """Let steps ``(N, length, channels)`` keep the declared rules, in place; a step with a gap is left as it is."""
-        rules = RuleSet(self.schema.constraints, self.schema.columns)
-        places = [list(self.schema.channels).index(name) for name in rules.names]
-        whole = np.flatnonzero(~np.isnan(values[:, :, places]).any(axis=2).reshape(-1))
+        """Let steps ``(N, length, channels)`` keep declared rules in place, those whose channels have values."""
+        place = {name: number for number, name in enumerate(self.schema.channels)}
         flat = values.reshape(-1, values.shape[2])
-        numbers = {name: flat[whole, place] for name, place in zip(rules.names, places, strict=True)}
-        rules.fix(numbers, rng)
-        for name, place in zip(rules.names, places, strict=True):
-            flat[whole, place] = numbers[name]
+        patterns, of = np.unique(np.isnan(flat), axis=0, return_inverse=True)
+        for number, gone in enumerate(patterns):
+            held = [rule for rule in self.schema.constraints if not any(gone[place[name]] for name in rule.names)]
+            rows = np.flatnonzero(of.reshape(-1) == number)
+            rules = RuleSet(held, self.schema.columns)
+            numbers = {name: flat[rows, place[name]] for name in rules.names}
+            rules.fix(numbers, rng)
+            for name in rules.names:
+                flat[rows, place[name]] = numbers[name]
 
     @override
     def condition_shares(self, name: str) -> Floats:
