@@ -36,6 +36,10 @@ def sample(
         int | None,
         typer.Option("-n", "--rows", min=1, help="How many rows, at least 1; left out, as many as its units have."),
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Time series: steps of each, in windows that follow one another; -n is then 1."),
+    ] = None,
     given: Given = None,
     shares: Shares = None,
     sampling: Sampling = None,
@@ -71,7 +75,10 @@ def sample(
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)
-    count = syn.default_n if rows is None else rows
+    default = syn.default_n if steps is None else 1
+    count = default if rows is None else rows
+    if syntheses is not None and steps is not None:
+        raise SettingError("has no syntheses", field="--steps", remedy="leave one of the two out")
     if syntheses is not None and (asked or processes > 1):
         field = "--processes" if processes > 1 else "--given and --shares"
         raise SettingError("are not for syntheses", field=field, remedy="leave it out")
@@ -88,6 +95,7 @@ def sample(
                 spreadsheet_safe=spreadsheet_safe,
                 progress=progress,
                 others=WorkerProcesses(run=run, settings=own, processes=processes),
+                steps=steps,
             )
         else:
             files = _numbered(out, syntheses)

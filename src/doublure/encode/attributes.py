@@ -16,6 +16,7 @@ from doublure.encode.attribute_groups import encoding_of
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
+from doublure.schema.rules.rule_set import RuleSet
 from doublure.schema.series import SeriesSchema
 
 
@@ -96,7 +97,23 @@ class SeriesRows(Encoder):
             ends_at=self.schema.ends_at,
         )
         values[~found.inside] = np.nan
+        if self.schema.constraints:
+            self._keep_rules(values, rng or np.random.default_rng(0))
         return found
+
+    def _keep_rules(self, values: Floats, rng: np.random.Generator) -> None:
+        """Let steps ``(N, length, channels)`` keep declared rules in place, those whose channels have values."""
+        place = {name: number for number, name in enumerate(self.schema.channels)}
+        flat = values.reshape(-1, values.shape[2])
+        patterns, of = np.unique(np.isnan(flat), axis=0, return_inverse=True)
+        for number, gone in enumerate(patterns):
+            held = [rule for rule in self.schema.constraints if not any(gone[place[name]] for name in rule.names)]
+            rows = np.flatnonzero(of.reshape(-1) == number)
+            rules = RuleSet(held, self.schema.columns)
+            numbers = {name: flat[rows, place[name]] for name in rules.names}
+            rules.fix(numbers, rng)
+            for name in rules.names:
+                flat[rows, place[name]] = numbers[name]
 
     @override
     def condition_shares(self, name: str) -> Floats:

@@ -215,6 +215,16 @@ class CopulaGenerator(nn.Module):
         drawn, choice = noise[:, :-count], noise[:, -count:]
         beside = None if condition is None else condition.repeat_interleave(count, 0)
         places = self.drawn(drawn.reshape(len(noise) * count, -1), beside)
+        best = self.choose(places, choice)
+        return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
+
+    def choose(self, places: Tensor, choice: Tensor) -> Tensor:
+        """Return which candidate of each series is kept ``(B,)``.
+
+        Args:
+            places: ``(B * candidates, channels, length)``, the candidates of a series in a row.
+            choice: ``(B, candidates)`` standard normal.
+        """
         looks = SeriesSummaries(
             sizes=self.shape.sizes,
             scores=whole_scores(self.step_tables),
@@ -222,47 +232,60 @@ class CopulaGenerator(nn.Module):
             frequent=self.frequent,
             missing=self.shape.missing,
         )
-        leans = (
-            summed_leans(to_bins(looks(places), self.cuts), self.leans.double())
-            + looks.waves(places) @ self.holds.double()
-        )
-        leans = leans.view(-1, count)
+        found, waves = looks.with_waves(places)
+        leans = summed_leans(to_bins(found, self.cuts), self.leans.double()) + waves @ self.holds.double()
+        leans = leans.view(choice.shape)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
-        best = (leans - torch.log(-torch.log(chance))).argmax(1)
-        return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
+        return (leans - torch.log(-torch.log(chance))).argmax(1)
 
-    def drawn(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return places ``(B, channels, length)``, the first candidate of each, from its own noise."""
+    def drawn(self, noise: Tensor, condition: Tensor | None = None, missing: Tensor | None = None) -> Tensor:
+        """Return places ``(B, channels, length)``, the first candidate of each, from its own noise.
+
+        Args:
+            noise: ``(B, noise of one)`` standard normal.
+            condition: ``(B, K)`` one-hot blocks, or None.
+            missing: ``(B, missing channels)`` whether the step before the first has no value; None: there is none.
+        """
         shape, rows = self.shape, len(noise)
         gappy = sum(shape.missing)
-        own, slow, level, gaps, measured = torch.split(
+        own, slow, _, gaps, measured = torch.split(
             noise,
             [shape.parts, shape.length, 1, shape.length * gappy, gappy if shape.candidates > 1 else 0],
             dim=1,
         )
-        attribute = shape.attribute_group(condition, rows)
-        place = torch.special.ndtr(level.double()).float()
-        group = attribute * shape.levels + (place >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
+        group = self.group(noise, condition)
         scores = torch.empty(rows, shape.parts, dtype=torch.float64)
-        places = torch.empty_like(scores)
         for number in group.unique().tolist():
             there = group == number
             scores[there] = self._scores(number, own[there], slow[there])
         scores += (shape.shifts(condition, rows) @ self.effects).double()
-        shares = torch.special.ndtr(scores).clamp(_LEAST, 1 - _LEAST)
-        for number in group.unique().tolist():
-            there = group == number
-            places[there] = self._placed(self.tables[number if shape.own_tables else 0], shares[there])
+        shares = torch.special.ndtr(scores.T.contiguous()).clamp_(_LEAST, 1 - _LEAST)  # part by part, as tables are
+        if shape.own_tables:
+            flat = torch.empty_like(shares)
+            for number in group.unique().tolist():
+                there = torch.nonzero(group == number)[:, 0]
+                flat[:, there] = self._placed(self.tables[number], shares[:, there])
+        else:
+            flat = self._placed(self.tables[0], shares)
         if shape.exact:
-            places = self._placed(self.step_tables, shares_at(self.mixed, places).clamp(0, _BELOW))
-        places = self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps)
+            flat = self._placed(self.step_tables, shares_in(self.mixed, flat).clamp_(0, _BELOW))
+        places = flat.T.contiguous()
+        places = self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps, missing)
         if measured.numel():
             channels = [channel for channel, may_be in enumerate(shape.missing) if may_be]
             for place, channel in enumerate(channels):
                 never = torch.special.ndtr(measured[:, place].double()) < self.never[place].double()
                 places[never, channel] = shape.sizes[channel] + 0.5
         return places.to(noise.dtype)
+
+    def group(self, noise: Tensor, condition: Tensor | None) -> Tensor:
+        """Return the group ``(B,)`` of each candidate: its attributes', and a level drawn from its own noise."""
+        shape = self.shape
+        attribute = shape.attribute_group(condition, len(noise))
+        place = torch.special.ndtr(noise[:, shape.parts + shape.length].double()).float()
+        level = (place[:, None] >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
+        return attribute * shape.levels + level
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""
@@ -306,25 +329,41 @@ class CopulaGenerator(nn.Module):
         return found
 
     def _placed(self, tables: Tensor, shares: Tensor) -> Tensor:
-        """Return the places ``(B, parts)`` of cumulative shares ``(B, parts)``."""
+        """Return the places ``(parts, B)`` of cumulative shares ``(parts, B)``."""
         return places_at(tables, shares, self._last_cells())
 
     def _last_cells(self) -> Tensor:
         return torch.tensor(self.shape.sizes).repeat_interleave(self.shape.length) - 1
 
-    def _with_gaps(self, places: Tensor, noise: Tensor) -> Tensor:
-        """Return places with missing steps, drawn by a Markov chain."""
+    def _with_gaps(self, places: Tensor, noise: Tensor, before: Tensor | None) -> Tensor:
+        """Return places with missing steps, drawn by a Markov chain, which may go on from a step before."""
         shape, first = self.shape, 0
         uniform = torch.special.ndtr(noise.double())
         for place, channel in enumerate(c for c, may_be in enumerate(shape.missing) if may_be):
             chances = self.gaps[place].double()
             missing = torch.zeros(len(places), dtype=torch.bool)
+            if before is not None:
+                chances, missing = _going_on(chances), before[:, place]
             for step in range(shape.length):
                 chance = torch.where(missing, chances[step, 1], chances[step, 0])
                 missing = uniform[:, first + step] < chance
                 places[missing, channel, step] = shape.sizes[channel] + 0.5
             first += shape.length
         return places
+
+
+def _going_on(chances: Tensor) -> Tensor:
+    """Return a chain of missing steps ``(length, 2)`` whose first step follows the last one of another series.
+
+    A gap goes on as it does within a series, and one begins so often that the first step's share stays.
+    """
+    share = chances[0, 0]
+    for after_value, after_gap in chances[1:]:
+        share = share * after_gap + (1 - share) * after_value
+    now = chances[0, 0]
+    goes_on = torch.minimum(chances[1:, 1].max(), now / share.clamp(min=1e-12))
+    begins = ((now - share * goes_on) / (1 - share).clamp(min=1e-12)).clamp(0, 1)
+    return torch.cat([torch.stack([begins, goes_on])[None], chances[1:]])
 
 
 def fast_projection(length: int) -> Tensor:
@@ -334,29 +373,39 @@ def fast_projection(length: int) -> Tensor:
     return waves.T @ waves
 
 
+def calm_memory(length: int) -> float:
+    """Return the correlation of the fast part's factor from one step to the next."""
+    return math.exp(-1 / (CALM_MEMORY * length))
+
+
 def calm_factors(slow: Tensor, strength: float) -> Tensor:
     """Return log-normal factors ``(B, length)`` of mean square one, from standard normal numbers ``(B, length)``."""
+    return torch.exp(strength * slow_scores(slow) - strength**2)
+
+
+def slow_scores(slow: Tensor) -> Tensor:
+    """Return standard normal numbers ``(B, length)`` that follow one another slowly, from independent ones."""
     length = slow.shape[1]
-    kept = math.exp(-1 / (CALM_MEMORY * length))
     steps = torch.arange(length, dtype=torch.float64)
-    correlated = torch.linalg.cholesky(kept ** (steps[:, None] - steps).abs())
-    return torch.exp(strength * (slow @ correlated.T) - strength**2)
+    correlated = torch.linalg.cholesky(calm_memory(length) ** (steps[:, None] - steps).abs())
+    return slow @ correlated.T
 
 
 def places_at(tables: Tensor, shares: Tensor, last: Tensor) -> Tensor:
-    """Return places ``(B, parts)`` float64 from cumulative shares.
+    """Return places ``(parts, B)`` float64 from cumulative shares.
 
     Args:
         tables: ``(parts, cells + 1)`` from 0 to 1.
-        shares: ``(B, parts)`` in (0, 1).
+        shares: ``(parts, B)`` in (0, 1).
         last: ``(parts,)`` each part's last cell.
     """
     tables = tables.double()
-    cell = torch.searchsorted(tables, shares.T.contiguous(), right=True) - 1
-    cell = torch.minimum(cell.clamp(min=0), last[:, None])
-    below, above = tables.gather(1, cell), tables.gather(1, cell + 1)
-    within = ((shares.T - below) / (above - below).clamp(min=1e-12)).clamp(0, 1 - 2.0**-10)
-    return (cell + within).T
+    cell = torch.searchsorted(tables, shares, right=True).sub_(1).clamp_(min=0)
+    cell = torch.minimum(cell, last[:, None])
+    below = tables.gather(1, cell)
+    width = tables.gather(1, cell + 1).sub_(below).clamp_(min=1e-12)
+    within = torch.sub(shares, below).div_(width).clamp_(0, 1 - 2.0**-10)
+    return within.add_(cell)
 
 
 def shares_at(tables: Tensor, places: Tensor) -> Tensor:
@@ -364,11 +413,16 @@ def shares_at(tables: Tensor, places: Tensor) -> Tensor:
 
     Each number depends on its own place only, so that a query may apply this to records.
     """
-    tables = tables.double()
     flat = places.double().reshape(-1, places.shape[-1])
-    cell = flat.detach().floor().clamp(0, tables.shape[1] - 2).long()
-    below, above = tables.T.gather(0, cell), tables.T.gather(0, cell + 1)
-    return (below + (flat - cell).clamp(0, 1) * (above - below)).view(places.shape)
+    return shares_in(tables, flat.T.contiguous()).T.reshape(places.shape)
+
+
+def shares_in(tables: Tensor, places: Tensor) -> Tensor:
+    """Return the same ``(parts, B)`` of places ``(parts, B)``."""
+    tables = tables.double()
+    cell = places.detach().floor().clamp_(0, tables.shape[1] - 2).long()
+    below = tables.gather(1, cell)
+    return below + (places - cell).clamp(0, 1) * (tables.gather(1, cell + 1) - below)
 
 
 def normal_scores(shares: Tensor) -> Tensor:

@@ -90,12 +90,22 @@ class SeriesSummaries:
 
     def waves(self, body: Tensor) -> Tensor:
         """Return the lowest cosines of scores ``(B, channels * slowest)``, float64."""
-        waves = cosines(body.shape[2])[: self.slowest]
-        return (self._scores(body)[2].double() / _FINE @ waves.T).flatten(1)
+        return self._waves(self._scores(body)[2])
+
+    def _waves(self, score: Tensor) -> Tensor:
+        waves = cosines(score.shape[2])[: self.slowest]
+        return (score.double() / _FINE @ waves.T).flatten(1)
 
     def __call__(self, body: Tensor) -> Tensor:
         """Return ``(B, summaries)`` int64 of places ``(B, channels, length)``: of channels, then missing steps."""
-        cell, known, score = self._scores(body)
+        return self._summaries(body, *self._scores(body))
+
+    def with_waves(self, body: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both the summaries and the waves."""
+        scores = self._scores(body)
+        return self._summaries(body, *scores), self._waves(scores[2])
+
+    def _summaries(self, body: Tensor, cell: Tensor, known: Tensor, score: Tensor) -> Tensor:
         count = known.sum(2).clamp(min=1)
         total = score.sum(2)
         both = known[:, :, 1:] & known[:, :, :-1]

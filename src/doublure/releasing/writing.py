@@ -58,6 +58,7 @@ def write_sample(
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
     others: WorkerProcesses | None = None,
+    steps: int | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
@@ -72,6 +73,7 @@ def write_sample(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Receives progress events.
         others: Processes that draw, where a table is written in parts.
+        steps: Steps of each time series, which then goes on from window to window; None: a series is one window.
 
     Returns:
         How many records were written.
@@ -82,7 +84,7 @@ def write_sample(
     size = require_count(n)
     helped = others or WorkerProcesses()
     writer = WRITERS[syn.schema.kind]
-    if writer.in_parts and not path.suffix:
+    if writer.in_parts and not path.suffix and steps is None:
         return write_parts(
             syn,
             path,
@@ -100,7 +102,10 @@ def write_sample(
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
     drawn = _DrawnCount(size, f"draw {path.name}", progress)
-    chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
+    if steps is None:
+        chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
+    else:
+        chunks = syn.draw_steps(size, steps, given=given, seed=seed)
     return writer.write(drawn.passing(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 

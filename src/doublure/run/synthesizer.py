@@ -151,6 +151,7 @@ class Synthesizer:
         given: Mapping[str, object] | None = None,
         seed: SupportsIndex | None = None,
         syntheses: int | None = None,
+        steps: int | None = None,
     ) -> Any:
         """Return exactly ``n`` synthetic records, or several such tables.
 
@@ -162,6 +163,8 @@ class Synthesizer:
             seed: Makes the records repeatable; without one they are new each time.
             syntheses: Number of tables, each from another draw of what noise and sampling leave open
                 (:mod:`doublure.run.syntheses`); None: the records of the fit itself.
+            steps: Steps of each time series, in windows that follow one another; ``n`` is then 1 if left out. None: a
+                series is one window.
 
         Returns:
             A ``pandas.DataFrame`` in the form that the schema declares; for images
@@ -180,6 +183,10 @@ class Synthesizer:
             >>> bool(rows["age"].between(30, 40).all())
             True
         """
+        if steps is not None and syntheses is None:
+            return joined(list(self.draw_steps(1 if n is None else n, steps, given=given, seed=seed)))
+        if steps is not None:
+            raise SettingError("have no syntheses", field="steps", remedy="leave one of the two out")
         rows = self.default_n if n is None else n
         if syntheses is None:
             return handed_out(self.draw(rows, given=given, seed=seed), self.schema)
@@ -198,6 +205,23 @@ class Synthesizer:
         from doublure.run.syntheses import draw_syntheses
 
         return draw_syntheses(self, require_count(n), syntheses, seeding.choose_seed(seed))
+
+    def draw_steps(
+        self,
+        n: SupportsIndex,
+        steps: int,
+        given: Mapping[str, object] | None = None,
+        seed: SupportsIndex | None = None,
+    ) -> Iterator[Any]:
+        """Return chunks of the same series as :meth:`sample` with ``steps``.
+
+        Raises:
+            SettingError: As :meth:`sample`, before the first is asked for; or series do not go on.
+        """
+        from doublure.run.continuing import LongSeries
+
+        going_on = LongSeries(self.schema, self._encoder, self.generator.eval(), steps, given or {})
+        return going_on.chunks(require_count(n), seeding.choose_seed(seed))
 
     def draw(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None

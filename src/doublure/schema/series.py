@@ -22,7 +22,8 @@ from doublure.schema.columns import (
 )
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
-from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.registry import AnyRule
+from doublure.schema.rules.rule_set import check_rules
 from doublure.schema.scalars import Day, Misfit, Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
@@ -51,6 +52,9 @@ JOINED = (
     "name either if they come from several places"
 )
 """The notice about readings that nothing tells apart."""
+
+STEP_RULES = ("sum", "product", "formula", "at_most", "equal")
+"""The rules that channels can keep, at each step by itself."""
 
 LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256
@@ -193,6 +197,7 @@ class SeriesSchema(TextForm, Schema):
     series: Windows = Windows()
     channels: Mapping[str, Channel]
     attributes: Mapping[str, Attribute] = Field(default_factory=dict)
+    constraints: tuple[AnyRule, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -220,7 +225,16 @@ class SeriesSchema(TextForm, Schema):
         if len(self.with_role("target")) > 1:
             raise ValueError("two attributes have the role target; keep one")
         refuse_lengths(self.attributes, None if isinstance(self.series.length, str) else self.series.length)
+        self._check_rules()
         return self
+
+    def _check_rules(self) -> None:
+        """Refuse rules that no step can keep, and those about anything but numbers of one step."""
+        for rule in self.constraints:
+            if rule.word not in STEP_RULES or not set(rule.names) <= set(self.channels) - set(self.states):
+                words = f"{', '.join(STEP_RULES[:-1])} or {STEP_RULES[-1]}"
+                raise ValueError(f"constraints of series hold at each step; write {words} of numeric channels")
+        check_rules(self.constraints, self.columns)
 
     def _check_names_apart(self) -> None:
         moments = (self.series.time, self.series.time_of_day)
@@ -251,11 +265,6 @@ class SeriesSchema(TextForm, Schema):
             for name in self.states
         }
         return {**self.channels, **lists, **self.attributes}
-
-    @property
-    def constraints(self) -> tuple[Rule, ...]:
-        """None: they go between columns of a table."""
-        return ()
 
     @property
     def moments(self) -> Mapping[str, MomentsColumn]:
@@ -378,6 +387,8 @@ class SeriesSchema(TextForm, Schema):
             self._place(data, name).update(found)
         if not self.attributes:
             data.pop("attributes", None)
+        if not self.constraints:
+            data.pop("constraints", None)
         return data
 
     @override
@@ -387,6 +398,8 @@ class SeriesSchema(TextForm, Schema):
             if key in ("channels", "attributes"):
                 lines = (f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n" for name, column in value.items())
                 text += f"{key}:\n" + "".join(lines)
+            elif key == "constraints":
+                text += yaml_text.dump({key: value})
             else:
                 text += f"{key}: {yaml_text.inline(value)}\n"
         return text
@@ -398,7 +411,7 @@ class SeriesSchema(TextForm, Schema):
         A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads
         such a step as the lower bound, as a table's.
         """
-        return agree(self.columns, (), learned, self.path_of)
+        return agree(self.columns, self.constraints, learned, self.path_of)
 
 
 class ResolvedSeriesSchema(SeriesSchema, ResolvedSchema):

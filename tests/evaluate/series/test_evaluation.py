@@ -37,7 +37,7 @@ def evaluation(schema, waves):
 def test_good_series_are_near_real_ones(evaluation):
     scores = by_key(evaluation)
     distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step", "runs", "longest"]
-    others = ["frequent", "missing", "discriminative", "predictive", "nearest", "too_near"]
+    others = ["frequent", "largest", "missing", "discriminative", "predictive", "nearest", "too_near"]
     assert list(scores) == ["profile", "profile_by_attribute", *distances, *others]
     assert scores["profile_by_attribute"].value > 0.95
     for key in distances:

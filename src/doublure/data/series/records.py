@@ -28,6 +28,9 @@ class Series:
         attributes: ``(N, …)``, a column an attribute; none where the schema has none.
         states: The values of channels that are no numbers; ``values`` has their places in the list.
         ends_at: The attribute that says how many steps a series has; None where all have as many.
+        window: Steps of each of the windows that follow one another in a series; None where each is one window.
+        by_window: ``(N * windows, …)`` the attributes that change from window to window, series by series.
+        starts: ``(N,)`` where series begin, in seconds since 1970 on the wall clock; None: by their attributes.
     """
 
     values: Values
@@ -35,6 +38,9 @@ class Series:
     attributes: pd.DataFrame
     states: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     ends_at: str | None = None
+    window: int | None = None
+    by_window: pd.DataFrame = field(default_factory=pd.DataFrame)
+    starts: np.ndarray[Any, np.dtype[np.int64]] | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.channels):
@@ -83,17 +89,29 @@ class Series:
         codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
         return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(list(self.states[name]))))
 
+    @property
+    def windows(self) -> int:
+        """The number of windows that follow one another in a series."""
+        return 1 if self.window is None else -(-self.length // self.window)
+
     def take(self, rows: slice | np.ndarray[Any, Any]) -> Series:
         """Return some of the series."""
         attributes = self.attributes.iloc[rows].reset_index(drop=True)
-        return replace(self, values=self.values[rows], attributes=attributes)
+        starts = None if self.starts is None else self.starts[rows]
+        places = np.arange(len(self) * self.windows).reshape(len(self), self.windows)[rows].reshape(-1)
+        by_window = (
+            self.by_window.iloc[places].reset_index(drop=True) if len(self.by_window.columns) else self.by_window
+        )
+        return replace(self, values=self.values[rows], attributes=attributes, starts=starts, by_window=by_window)
 
     @staticmethod
     def joined(parts: Sequence[Series]) -> Series:
         """Return several sets of series of one schema as one."""
         attributes = pd.concat([part.attributes for part in parts], ignore_index=True)
         values = np.concatenate([part.values for part in parts])
-        return replace(parts[0], values=values, attributes=attributes)
+        by_window = pd.concat([part.by_window for part in parts], ignore_index=True)
+        starts = None if parts[0].starts is None else np.concatenate([np.asarray(part.starts) for part in parts])
+        return replace(parts[0], values=values, attributes=attributes, by_window=by_window, starts=starts)
 
     def frame(self, first: int = 1) -> pd.DataFrame:
         """Return the long form: a row a step, with ``series`` from ``first`` and ``step`` from 0 telling them apart.
@@ -107,6 +125,8 @@ class Series:
         }
         place = np.repeat(np.arange(n), length)
         columns |= {str(name): cells.take(place).reset_index(drop=True) for name, cells in self.attributes.items()}
+        of_window = place * self.windows + columns[STEP] // (self.window or length)
+        columns |= {str(name): cells.take(of_window).reset_index(drop=True) for name, cells in self.by_window.items()}
         columns |= {name: self.cells(name) for name in self.channels}
         frame = pd.DataFrame(columns)
         return frame if self.ends_at is None else frame[self.inside.reshape(-1)].reset_index(drop=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from doublure.schema.series import SERIES, STEP, SeriesSchema
 _DAY = 86_400
 _YEAR = 366 * _DAY
 """Windows of one year are tried: it has each month, weekday and hour."""
+_ANY_DAY = "2024-01-01"
 _MOST_WINDOWS = 1_000_000
 """Windows in memory at once, at 8 bytes each and attribute."""
 
@@ -31,7 +33,7 @@ def stamped_starts(attributes: pd.DataFrame, first: int, schema: SeriesSchema) -
         first: The number of the first of them.
         schema: Its ``stamped_from`` is declared.
     """
-    windows = _windows(schema)
+    windows = _windows(schema, schema.series.stamped_from)
     followed = {name: each.from_time for name, each in schema.attributes.items() if each.from_time is not None}
     calendar = {name: derived(windows, what) for name, what in followed.items()}
     places: dict[tuple[str, ...], list[int]] = {}
@@ -68,9 +70,21 @@ def stamped(frame: pd.DataFrame, starts: Whole, first: int, schema: SeriesSchema
     return pd.concat([frame[[SERIES, STEP]], pd.DataFrame(more, index=frame.index), frame[rest]], axis=1)
 
 
-def _windows(schema: SeriesSchema) -> Whole:
+def following_windows(schema: SeriesSchema, count: int) -> Whole | None:
+    """Return the beginnings ``(count,)`` of windows that follow one another; None where series have no moments.
+
+    They begin with the first one from ``stamped_from`` on, or else from a day that has no meaning.
+    """
+    if schema.series.time is None or schema.series.seconds is None:
+        return None
+    first = _windows(schema, schema.series.stamped_from or _ANY_DAY)[0]
+    found: Whole = first + schema.length * _seconds(schema) * np.arange(count, dtype=np.int64)
+    return found
+
+
+def _windows(schema: SeriesSchema, day: date | str | None) -> Whole:
     """Return the beginnings of windows from the first day on, for a year."""
-    day, length = schema.series.stamped_from, schema.length * _seconds(schema)
+    length = schema.length * _seconds(schema)
     if day is None:
         raise SchemaError("is not declared", field="series.stamped_from", remedy="declare a day, such as 2024-01-01")
     start = int(np.datetime64(day, "s").astype(np.int64))

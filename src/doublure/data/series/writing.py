@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -91,21 +92,28 @@ def number_type(schema: SeriesSchema) -> np.dtype[Any]:
 def _write_npz(
     chunks: Iterable[Series], file: BinaryIO, schema: SeriesSchema, n: int, about: Mapping[str, str]
 ) -> None:
+    drawn = iter(chunks)
+    begun = list(itertools.islice(drawn, 1))
+    length = begun[0].length if begun else schema.length
     attributes: list[pd.DataFrame] = []
+    by_window: list[pd.DataFrame] = []
 
     def blocks() -> Iterator[Any]:
-        for chunk in chunks:
+        for chunk in itertools.chain(begun, drawn):
             yield chunk.values
             attributes.append(chunk.attributes)
+            by_window.append(chunk.by_window)
 
     def beside() -> dict[str, Any]:
-        frame = pd.concat(attributes, ignore_index=True)
-        form = schema.cell_form.formed(frame, as_text=False)
-        found = {str(name): npz.plain(cells) for name, cells in form.items()}
+        form = schema.cell_form
+        found = {}
+        for parts, shape in ((attributes, (n,)), (by_window, (n, -1))):
+            cells_of = form.formed(pd.concat(parts, ignore_index=True), as_text=False).items()
+            found |= {str(name): npz.plain(cells).reshape(shape) for name, cells in cells_of}
         states = {f"{STATES}{name}": np.array(list(map(label, values))) for name, values in schema.states.items()}
         return {CHANNELS: np.array(list(schema.channels)), **states, **found, **about}
 
-    form = npz.Header(shape=(n, schema.length, len(schema.channels)), dtype=number_type(schema))
+    form = npz.Header(shape=(n, length, len(schema.channels)), dtype=number_type(schema))
     npz.write(file, VALUES, form, blocks(), beside, level=_FAST)
 
 
@@ -115,12 +123,15 @@ def _long(chunks: Iterable[Series], schema: SeriesSchema) -> Iterator[pd.DataFra
     for chunk in chunks:
         frame = chunk.frame(first)
         if schema.stamps:
-            frame = stamped(frame, stamped_starts(chunk.attributes, first, schema), first, schema)
+            starts = stamped_starts(chunk.attributes, first, schema) if chunk.starts is None else chunk.starts
+            frame = stamped(frame, starts, first, schema)
         first += len(chunk)
         for name, channel in schema.channels.items():
             if channel.integral and name not in schema.states:
                 frame[name] = frame[name].astype("Int64" if schema.may_be_missing(name) else np.int64)
         if clock is not None:
-            texts = pd.Categorical.from_codes(frame[STEP].to_numpy(), categories=pd.Index(clock, dtype="str"))
+            texts = pd.Categorical.from_codes(
+                frame[STEP].to_numpy() % schema.length, categories=pd.Index(clock, dtype="str")
+            )
             frame.insert(2, CLOCK, pd.Series(texts))
         yield frame

@@ -36,6 +36,7 @@ _MEANT = {
     "runs": "The same for the number of runs of each series above the value that a tenth of real values exceed.",
     "longest": "The same for the longest of these runs.",
     "frequent": "The share of steps at the most frequent real value, such as zero, mean over channels.",
+    "largest": "The largest value of all series, as a place between the channel's bounds, mean over channels.",
 }
 _NAMES = {
     "profile": "Profile",
@@ -50,6 +51,7 @@ _NAMES = {
     "runs": "Runs (KS)",
     "longest": "Longest run (KS)",
     "frequent": "Most frequent value",
+    "largest": "Largest value",
 }
 
 _Compare = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], float | None]
@@ -95,11 +97,24 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics
         for role, place in PLACES.items()
     }
     scores.append(make_score("frequent", _NAMES["frequent"], "near", (0.0, 1.0), frequent, _MEANT["frequent"]))
+    largest = {
+        role: average([_place(statistics[place], schema, name) for name in schema.channels])
+        for role, place in PLACES.items()
+    }
+    scores.append(make_score("largest", _NAMES["largest"], "near", (0.0, 1.0), largest, _MEANT["largest"]))
     if any(schema.may_be_missing(name) for name in schema.channels):
         missing = {role: statistics[place].missing for role, place in PLACES.items()}
         meaning = "The share of steps without a value."
         scores.append(make_score("missing", "Missing", "near", (0.0, 1.0), missing, meaning))
     return tuple(scores)
+
+
+def _place(statistics: SeriesSetStatistics, schema: SeriesSchema, name: str) -> float | None:
+    """Return where a channel's largest value is between its bounds; None where it has no value."""
+    peaks, ends = statistics.peaks[name], schema.channels[name].ends
+    if not len(peaks) or ends is None or ends[0] == ends[1]:
+        return None
+    return float((peaks[-1] - ends[0]) / (ends[1] - ends[0]))
 
 
 def average(figures: list[float | None]) -> float | None:
