@@ -547,3 +547,18 @@ def test_a_table_among_drawn_rows_is_never_known_without_error(rows: int) -> Non
     found = given.alone(axes, variance=1e6)
     assert found.counts.sum() == 20.0 * rows
     assert found.variance == pytest.approx(20.0**2 * (rows + 1) / 9)
+
+
+def test_a_person_known_by_a_number_takes_no_place_of_the_moments(tmp_path: Path) -> None:
+    """A date of birth, known before, made place for an hour of the day that was not priced; the fit was charged."""
+    timed = SCHEMA.replace(
+        "{type: date, bounds: [2022-01-01, 2023", "{type: datetime, step: 60, bounds: [2022-01-01, 2023"
+    )
+    timed = timed.replace(
+        "{type: date, bounds: [2022-01-01, 2024", "{type: datetime, step: 60, bounds: [2022-01-01, 2024"
+    )
+    assert timed.count("datetime") == 2
+    plan = db.plan(Schema.parse(timed), epsilon=3.0, delta=1e-4, accountant="rdp", components=4, fit_steps=20)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="hospital", epsilon=3, delta=0.1)
+    rows = db.fit(hospital(200), plan, ledger=ledger, seed=1, progress=False).sample(50, seed=1)
+    assert len(rows) == 50

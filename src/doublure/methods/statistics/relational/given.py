@@ -209,12 +209,14 @@ class StageTables(NoisyTables):
         self._numbers = {purpose.removeprefix(prefix): number for purpose, number in self._numbers.items()}
 
     @override
+    def _is_given(self, part: int) -> bool:
+        return self._given is not None and part < self._known
+
+    @override
     def _placed(self, nodes: Sequence[Node], purpose: str, places: int) -> list[Node]:
         """Return the first columns for which a release has places, and those that are given, which need none."""
-        if self._given is None:
-            return super()._placed(nodes, purpose, places)
-        asked = super()._placed([node for node in nodes if node.leaves.part >= self._known], purpose, places)
-        return [node for node in nodes if node.leaves.part < self._known or any(node is each for each in asked)]
+        asked = super()._placed([node for node in nodes if not self._is_given(node.leaves.part)], purpose, places)
+        return [node for node in nodes if self._is_given(node.leaves.part) or any(node is each for each in asked)]
 
     @override
     def _released(

@@ -298,12 +298,17 @@ class NoisyTables:
         """Count numbers on their lattices, and moments by hour; None where that is not counted."""
         if plan.ROUND not in self._events:
             return [None] * len(numbers), [None] * len(numbers)
-        places = (self._places(plan.ROUND) - len(numbers)) * self._settings.times_of_day
+        counted = sum(not self._is_given(leaves.part) for leaves in numbers)
+        places = max(0, self._places(plan.ROUND) - counted) * self._settings.times_of_day
         timed = [place for place, leaves in enumerate(numbers) if leaves.domain.hours()][:places]
         wanted = [(_lattices(leaves),) for leaves in numbers] + [(_hours(numbers[place]),) for place in timed]
         found = self._released(plan.ROUND, wanted)
         by_hour = dict(zip(timed, found[len(numbers) :], strict=True))
         return [*found[: len(numbers)]], [by_hour.get(place) for place in range(len(numbers))]
+
+    def _is_given(self, part: int) -> bool:
+        """Return whether a column is known before, and not counted."""
+        return False
 
     def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
         """Count the codes of long lists, and their smallest public groups."""
