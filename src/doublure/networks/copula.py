@@ -256,14 +256,14 @@ class CopulaGenerator(nn.Module):
         )
         group = self.group(noise, condition)
         scores = torch.empty(rows, shape.parts, dtype=torch.float64)
-        for number in group.unique().tolist():
+        for number in sorted(set(group.tolist())):
             there = group == number
             scores[there] = self._scores(number, own[there], slow[there])
         scores += (shape.shifts(condition, rows) @ self.effects).double()
         shares = torch.special.ndtr(scores.T.contiguous()).clamp_(_LEAST, 1 - _LEAST)  # part by part, as tables are
         if shape.own_tables:
             flat = torch.empty_like(shares)
-            for number in group.unique().tolist():
+            for number in sorted(set(group.tolist())):
                 there = torch.nonzero(group == number)[:, 0]
                 flat[:, there] = self._placed(self.tables[number], shares[:, there])
         else:
@@ -285,7 +285,8 @@ class CopulaGenerator(nn.Module):
         attribute = shape.attribute_group(condition, len(noise))
         place = torch.special.ndtr(noise[:, shape.parts + shape.length].double()).float()
         level = (place[:, None] >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
-        return attribute * shape.levels + level
+        found: Tensor = attribute * shape.levels + level
+        return found
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""
@@ -388,7 +389,8 @@ def slow_scores(slow: Tensor) -> Tensor:
     length = slow.shape[1]
     steps = torch.arange(length, dtype=torch.float64)
     correlated = torch.linalg.cholesky(calm_memory(length) ** (steps[:, None] - steps).abs())
-    return slow @ correlated.T
+    found: Tensor = slow @ correlated.T
+    return found
 
 
 def places_at(tables: Tensor, shares: Tensor, last: Tensor) -> Tensor:

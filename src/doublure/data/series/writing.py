@@ -106,7 +106,7 @@ def _write_npz(
 
     def beside() -> dict[str, Any]:
         form = schema.cell_form
-        found = {}
+        found: dict[str, Any] = {}
         for parts, shape in ((attributes, (n,)), (by_window, (n, -1))):
             cells_of = form.formed(pd.concat(parts, ignore_index=True), as_text=False).items()
             found |= {str(name): npz.plain(cells).reshape(shape) for name, cells in cells_of}
