@@ -208,6 +208,7 @@ def test_units_with_several_records_count_once(theatre):
 
 
 TAKEN = "self._mechanism.taken(self._access)"
+SHORTENED = "clip_factors(own if shares is None else own / shares[part.units], max_grad_norm)"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ TAKEN = "self._mechanism.taken(self._access)"
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
         (CriticSteps, "taken", (TAKEN, f"{TAKEN} + self._records.n_units % 2")),
         (bayesian_training, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
-        (clipping, "clipped_sum", ("clip_factors(own, max_grad_norm)", "clip_factors(own, 4 * max_grad_norm)")),
+        (clipping, "clipped_sum", (SHORTENED, SHORTENED.replace("max_grad_norm", "4 * max_grad_norm"))),
     ],
     ids=["generated half as large as the data", "steps counted by the data", "a seed by the data", "clipped to 4 C"],
 )  # fmt: skip

@@ -222,8 +222,8 @@ def test_a_method_that_peeks_is_caught(lab, monkeypatch):
         Dpgan,
         "train",
         (
-            "return train(job, settings, teacher, adversaries)",
-            ("job.records.lot(__import__('numpy').arange(3))\nreturn train(job, settings, teacher, adversaries)"),
+            "generator = train(job, settings, teacher, adversaries)",
+            ("job.records.lot(__import__('numpy').arange(3))\ngenerator = train(job, settings, teacher, adversaries)"),
         ),
     )
     with lab.caught():

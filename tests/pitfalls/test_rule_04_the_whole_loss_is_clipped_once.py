@@ -96,7 +96,8 @@ def test_a_loss_that_is_not_clipped_as_a_whole_is_caught(lab, monkeypatch, mutan
     monkeypatch.setattr(lot_gradients, "batch_gradient", batch_gradient, raising=False)
     engine = "engine = self.engine(self.critic, records)"
     lab.plant(CriticGradients, "gradients", (engine, f"self.seen = paired\n{engine}"))
-    lab.plant(CriticGradients, "answer", *MUTANTS[mutant])
+    for edit in MUTANTS[mutant]:
+        lab.plant(CriticGradients, "_clipped" if edit[0] == BOUND else "answer", edit)
     with lab.caught() as found:
         check_neighbours_stay_within_the_clip(lab, lab.PUBLIC, one_record_each(lab))
     assert "moved" in str(found.traceback[-1].statement)

@@ -166,7 +166,7 @@ PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mea
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (CriticGradients, "answer", ("self.settings.bound(self.step)", MEDIAN)),
+        (CriticGradients, "_clipped", ("self.settings.bound(self.step)", MEDIAN)),
         (clipping, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={LARGEST}")),
         (adversarial, "train", (WHILE, EARLY)),
         (adversarial, "train", ("round(loss, 6)", PRIVATE)),

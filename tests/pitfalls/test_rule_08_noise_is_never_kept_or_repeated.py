@@ -223,7 +223,10 @@ def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypa
 
 
 STREAM = "torch.Generator().manual_seed"
-TEACHER = "CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)"
+TEACHER = (
+    "CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator,"
+    " spending=Spending(job) if access.event.filter_steps is not None else None)"
+)
 PAIRED = "return noise.secret_draws()"
 MIXED = "return self._draws.uniform(size)"
 WEAK_STREAMS = {

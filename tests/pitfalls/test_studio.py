@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 from planting import plant
 
 from doublure.errors import InputError
+from doublure.studio import connection as connections
 from doublure.studio import guard as guards
 from doublure.studio import visit as visits
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.guard import Guard
+from doublure.studio.server import running
 from doublure.studio.steps import misfits
 from doublure.studio.visit import Studio, Visit
 
@@ -83,7 +88,7 @@ def test_the_door_is_open_to_one_user_alone():
         ("_foreign", "any(site not in _OWN_FETCHES for site in headers.get('sec-fetch-site', []))", "False"),
         ("_has_cookie", "found is not None and secrets.compare_digest(found.value.encode(), self._session)", "True"),
         ("_has_cookie", "secrets.compare_digest(found.value.encode(), self._session)", "True"),
-        ("_enter", "secrets.compare_digest(given.encode(), self._token)", "True"),
+        ("_enter", "secrets.compare_digest(given.encode(), token)", "True"),
         ("_enter", "key != TOKEN", "True"),
         ("__call__", "scope['type'] != 'http'", "False"),
         ("__call__", "not self._has_cookie(headers)", "False"),
@@ -95,21 +100,23 @@ def test_a_door_with_a_gap_is_caught(lab, monkeypatch, name, old, new):
         check_the_door()
 
 
-def check_the_other_user(monkeypatch):
-    door = Doorman()
-    monkeypatch.setattr(guards, "is_strange", lambda *_: True)
-    assert not door.gets(*OWN, door.cookie)
-    assert b"set-cookie" not in dict(door.ask(headers=OWN[:1], query=f"token={TOKEN}")[0]["headers"])
+def check_the_other_user(monkeypatch, folder):
+    monkeypatch.setattr(connections, "is_strange", lambda *_: True)
+    with running(folder) as address, closing(HTTPConnection("127.0.0.1", address.port)) as asked:
+        asked.request("GET", f"/?{urlsplit(address.url).query}")
+        answer = asked.getresponse()
+        assert answer.status == 403
+        assert answer.getheader("set-cookie") is None
 
 
-def test_the_door_is_closed_to_another_user_of_the_machine(monkeypatch):
-    check_the_other_user(monkeypatch)
+def test_the_door_is_closed_to_another_user_of_the_machine(monkeypatch, tmp_path):
+    check_the_other_user(monkeypatch, tmp_path)
 
 
-def test_a_door_that_another_user_opens_is_caught(lab, monkeypatch):
-    plant(monkeypatch, Guard, "__call__", ("is_strange(scope.get('client'), scope.get('server'))", "False"))
+def test_a_door_that_another_user_opens_is_caught(lab, monkeypatch, tmp_path):
+    plant(monkeypatch, connections.Connection, "connection_made", ("is_strange(self.client, self.server)", "False"))
     with lab.caught():
-        check_the_other_user(monkeypatch)
+        check_the_other_user(monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("mutant", ["a cookie that scripts read", "a page that browsers keep"])

@@ -694,7 +694,7 @@ REAL = {
     "gradients of a higher rate": (CriticGradients, "answer", (SAMPLER, SAMPLER.replace("sample_rate", "0.5"))),
     "gradients of everybody": (CriticGradients, "answer", (SAMPLER, SAMPLER.replace("sample_rate", "1.0"))),
     "a clip that is looser": (
-        CriticGradients, "answer", ("self.settings.bound(self.step)", "2 * self.settings.bound(self.step)"),
+        CriticGradients, "_clipped", ("self.settings.bound(self.step)", "2 * self.settings.bound(self.step)"),
     ),
     "a rate of its own": (PoissonSampler, "__init__", ("self.sample_rate = sample_rate", "self.sample_rate = 0.3")),
 }  # fmt: skip

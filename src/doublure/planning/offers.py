@@ -1,4 +1,4 @@
-"""Which methods a plan of a schema may name, and why others are refused: from public facts alone."""
+"""The methods that a plan of a schema may name, and why others are refused: from public facts alone."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class SpendingStore(Protocol):
 
 
 class UnitFilters:
-    """What each unit has spent, and the share of C that is left to it.
+    """The spending of each unit, and the share of C that is left to it.
 
     Args:
         steps: B, public: steps at full length that a unit pays for.

@@ -55,7 +55,7 @@ _DATABASE = (
 
 @dataclass(frozen=True, kw_only=True)
 class CapDecision:
-    """Who decided on cap and ε, as whoever asks for the file says; nothing of it is published.
+    """The person who decided on cap and ε, as the caller names them; nothing of it is published.
 
     Attributes:
         name: A name.

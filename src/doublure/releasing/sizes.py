@@ -1,4 +1,4 @@
-"""How many records a release is proposed to hold, and whose they are: from public facts and released answers."""
+"""The proposed size of a release, in records of whom: from public facts and released answers."""
 
 from __future__ import annotations
 

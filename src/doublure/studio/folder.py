@@ -13,7 +13,7 @@ from doublure.errors import InputError, escaped, printable
 from doublure.support.files import Unwritable
 
 ROOM = ".studio"
-"""What the studio keeps of its own."""
+"""The studio's own files."""
 _LONGEST = 1_000
 _INSIDE = "give a name inside the folder that the studio was started in"
 _HOLDER = "address"

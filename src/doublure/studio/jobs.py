@@ -121,7 +121,7 @@ class StudioJobs:
     def latest_own(self, verb: str, **about: str) -> StudioJob | None:
         """Return the newest job of a verb about something, if it was started since the studio was.
 
-        A check in a folder that somebody sent may be forged, with its outcome.
+        A check in a received folder may be forged, with its outcome.
         """
         found = self.latest(verb, **about)
         return found if found is not None and found.name in self._own else None

@@ -199,7 +199,7 @@ def dossier_words(project: Project) -> list[str]:
 
 QUICK = "quick"
 DECIDED = ("name", "role", "date")
-"""Who decided on cap and ε: in project.yaml and in the privacy file, which is internal."""
+"""The person who decided on cap and ε: in project.yaml and in the privacy file, which is internal."""
 DETAILS = ("title", "description", "licence", "citation", "contact")
 
 

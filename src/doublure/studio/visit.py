@@ -203,7 +203,7 @@ class Studio:
 
     @property
     def undoes(self) -> str:
-        """What would be taken back next."""
+        """The change that would be taken back next."""
         return self._before[-1].words if self._before else ""
 
     @property

@@ -1,4 +1,4 @@
-"""Open a set of images by its form: NPZ, IDX, Parquet, a folder, an archive, a table of names, or arrays.
+"""Open a set of images by its form: a file, a folder, an archive, a table of names, or arrays.
 
 No image is read. The array or column of pixels is called ``images``, ``image``, ``img`` or ``x``; that of labels
 ``labels``, ``label``, ``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and

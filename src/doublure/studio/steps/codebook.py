@@ -20,7 +20,7 @@ _PRIVATE = 0o600
 
 
 class CodebookChange(NamedTuple):
-    """What a corrected codebook says otherwise of a column.
+    """The changes that a corrected codebook makes to a column.
 
     Attributes:
         name: The column.

@@ -133,7 +133,7 @@ def _listed(key: Any) -> list[str]:
 
 
 def _most(visit: Visit, field: str) -> Any:
-    """Return how many rows a parent has at most; nobody has decided where the field is empty."""
+    """Return how many rows a parent has at most; undecided where the field is empty."""
     if not visit.text(field):
         return UNDECLARED
     number = visit.number(field)
