@@ -73,10 +73,14 @@ def corrected(project: Project, old: Draft, new: Draft) -> Project:
     changed = {}
     for each in new.columns:
         before, column = known.get(each.name), project.column(each.name)
-        same = before is not None and (before.facts, before.left_out) == (each.facts, each.left_out)
+        same = before is not None and (before.facts, before.left_out, before.unread) == (
+            each.facts,
+            each.left_out,
+            each.unread,
+        )
         if column is not None and not same:
             changed[each.name] = column.changed(
-                facts=dict(each.facts), left_out=each.left_out, described=each.described
+                facts=dict(each.facts), left_out=each.left_out, described=each.described, unread=each.unread
             )
     return project.with_columns(changed)
 

@@ -127,7 +127,7 @@ def keep(visit: Visit) -> str:
     found.stop()
 
     def by(before: Project) -> Project:
-        return before.with_columns({column.name: column.changed(facts=facts, left_out=False)})
+        return before.with_columns({column.name: column.changed(facts=facts, left_out=False, unread=())})
 
     with found.at("edit--type"):
         visit.change(
@@ -320,7 +320,7 @@ def in_words(name: str, facts: Mapping[str, Any]) -> str:
         if price is not None:
             said.append(f"{key}: bought for ε = {price:g}")
         elif key == "values":
-            said.append(cell.replace("|", " | "))
+            said.append(cell.removesuffix("|").replace("|", " | "))
         elif key == "missing":
             said.append({"true": "may be missing", "false": "never missing"}.get(cell, f"missing: {cell}"))
         else:
