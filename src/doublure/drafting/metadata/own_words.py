@@ -131,7 +131,7 @@ def described(
         facts["missing"] = missing
     elif missing:
         unread = (*unread, _unread("missing cells", said["missing"], f"type {facts['type']} has none"))
-    read, files = facts_with_files(facts | further, folder, place)
+    read, files = facts_with_files({**facts, **further}, folder, place)
     read, lacking = _complete(read, name)
     text = meaning(line(words), labels | of_missing)
     return Entry(
@@ -196,7 +196,7 @@ def _values(type_: str | None, said: Mapping[str, str]) -> tuple[dict[str, Any],
         if len(ends) == 1:
             return {}, {}, (*notes, _unread("bounds", ends[0], "bounds have two ends"))
         try:
-            found = between(*ends)
+            found = between(ends[0], ends[1])
         except Unclear as unclear:
             return {}, {}, (*notes, _unread("bounds", " to ".join(ends), str(unclear)))
     if found is not None:
