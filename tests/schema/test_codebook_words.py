@@ -9,6 +9,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.drafting.draft import drafted
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.own_words import headings
 from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import SchemaError
@@ -199,7 +200,7 @@ def test_what_was_read_and_what_was_not_is_told_row_by_row(tmp_path, capsys):
     pd.DataFrame({"cost": [1.5, 2.5], "icd": ["A00", "A01"]}).to_csv(tmp_path / "data.csv", index=False)
     made = drafted(tmp_path / "data.csv", tmp_path / "codes.csv")
     assert [each.line for each in made.reading] == [
-        "cost: bounds 0 to 1000000",
+        "cost: 0 to 1000000",
         "icd: not read of its values: see list icd10.txt (for a list in a file write {file: icd10.txt})",
     ]
     assert made.not_read == "Not read of the codebook: the headings Owner; what the rows of icd say in part."
@@ -258,3 +259,11 @@ def test_a_row_with_other_fields_and_a_column_twice_are_named(tmp_path):
         read(tmp_path, "a,b", header="Variable,Label,Type")
     with pytest.raises(SchemaError, match=r"row 3, column: names a column that an earlier row describes"):
         read(tmp_path, "a,b,integer", "a,b,integer", header="Variable,Label,Type")
+
+
+def test_facts_are_told_without_the_marks_of_a_codebook():
+    facts = {"type": "category", "values": ["MAIN"], "missing": ["", "<0.2"]}
+    assert facts_in_words("site", facts) == "MAIN · missing: empty | <0.2"
+    assert facts_in_words("site", {"type": "category", "values": ["a", "b"], "missing": False}) == (
+        "a | b · never missing"
+    )

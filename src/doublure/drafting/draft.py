@@ -21,7 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
-from doublure.drafting.metadata.codebook import codebook_cells
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import (
@@ -208,7 +208,7 @@ class DraftedColumn:
 
 
 class RowReading(NamedTuple):
-    """What was read of a codebook's row.
+    """The reading of a codebook's row.
 
     Attributes:
         column: The column that it describes.
@@ -301,16 +301,15 @@ class Draft:
 
     @property
     def reading(self) -> tuple[RowReading, ...]:
-        """What was read of each row of a codebook in its keepers' own words; of another, of rows that say more."""
+        """The reading of each row of a codebook in its keepers' own words; of another, of rows that say more."""
         whole = self.metadata is None or not self.metadata.interpreted
         found = []
         for name, row in self.rows.items():
             if row.omitted or (whole and not row.notes):
                 continue
-            cells = codebook_cells(name, {"type": "", **row.facts, **row.files})
-            said = [f"{key} {cell}" for key, cell in cells.items() if key not in ("column", "lower", "upper") and cell]
-            said += [f"bounds {cells['lower']} to {cells['upper']}"] if "lower" in cells else []
-            found.append(RowReading(name, textwrap.shorten(", ".join(said), _WIDTH, placeholder=" …"), row.notes))
+            facts = {"type": "category", **row.facts, **row.files}
+            said = filter(None, (row.facts.get("type"), facts_in_words(name, facts)))
+            found.append(RowReading(name, " · ".join(said), row.notes))
         return tuple(found)
 
     @property
@@ -318,7 +317,7 @@ class Draft:
         """A sentence on what was not read of the codebook; empty where all was."""
         rows = [printable(each.column) for each in self.reading if each.unread]
         headings = () if self.metadata is None else self.metadata.unread
-        said = [f"the headings {', '.join(headings)}"] if headings else []
+        said = [f"the headings {_some(headings)}"] if headings else []
         said += [f"what the rows of {_some(rows)} say in part"] if rows else []
         return f"Not read of the codebook: {'; '.join(said)}." if said else ""
 

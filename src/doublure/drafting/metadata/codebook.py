@@ -56,6 +56,8 @@ _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
+_LONGEST_FACTS = 110
+"""Characters of a column's facts in a line."""
 _EXAMPLES = {
     "values": "separate values by |, write whole numbers from -2 to 8 as -2..8, and end a single value with |",
     "missing": "write false, true, or the texts that mean missing, separated by |, where nothing is an empty cell",
@@ -435,6 +437,31 @@ def codebook_cells(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
         if key != "type" and (fact != UNDECLARED or key not in _FACTS):
             row[key] = next(text for text in _spellings(fact) if _same(_read(key, text, read), fact))
     return row
+
+
+def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
+    """Return facts in a line, as a codebook has them, without type, role and description."""
+    cells = codebook_cells(
+        name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
+    )
+    said = []
+    if "lower" in cells:
+        said.append(f"{cells['lower']} to {cells['upper']}")
+    for key, cell in cells.items():
+        if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
+            continue
+        price = facts[key]["learn"] if isinstance(facts.get(key), Mapping) and "learn" in facts[key] else None
+        if price is not None:
+            said.append(f"{key}: bought for ε = {price:g}")
+        elif key == "values":
+            said.append(cell.removesuffix("|").replace("|", " | "))
+        elif key == "missing":
+            texts = f"missing: {f'empty{cell}' if cell.startswith('|') else cell}".replace("|", " | ")
+            said.append({"true": "may be missing", "false": "never missing"}.get(cell, texts))
+        else:
+            said.append(f"{key}: {cell}")
+    told = " · ".join(said)
+    return told if len(told) <= _LONGEST_FACTS else told[: _LONGEST_FACTS - 1] + "…"
 
 
 def _spellings(fact: Any) -> Iterator[str]:

@@ -75,6 +75,8 @@ _THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
 _OF_TYPE = re.compile(r"(fake|constant)(?:\s*[:=]\s*(?P<said>.*)|\s*\((?P<within>.*)\))?", re.DOTALL | re.IGNORECASE)
 _BOUNDED = {"number": ("integer", "real", "year"), "date": ("date", "datetime"), "time": ("time",)}
 """Kind of a range -> the column types that take it; one of moments is for ``datetime`` alone."""
+_LONGEST_SAID = 110
+"""Characters of a cell in a note: as many as of a column's facts in a line."""
 _ALONE = "one text alone may be a word about the values; end a single value with |"
 _SEVERAL = "it may be a sentence; separate values by | or ;"
 
@@ -152,7 +154,8 @@ def _plain(text: str) -> str:
 
 
 def _unread(what: str, text: str, why: str) -> str:
-    return f"not read of its {what}: {line(text)} ({why})"
+    said = line(text)
+    return f"not read of its {what}: {said if len(said) <= _LONGEST_SAID else said[:_LONGEST_SAID] + '…'} ({why})"
 
 
 def _type(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -8,10 +8,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from doublure.drafting.codebook import Entry
 from doublure.drafting.draft import Draft
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import DoublureError, InputError
 from doublure.studio.project import Project
-from doublure.studio.steps.columns import in_words
 from doublure.studio.visit import Studio
 from doublure.support.files import write_atomic
 
@@ -92,5 +92,5 @@ def _said(name: str, entry: Entry | None) -> str:
     if entry.omitted:
         return "left out"
     facts: dict[str, Any] = {**entry.facts, **entry.files}
-    words = [str(facts.get("type", "")), in_words(name, {"type": "category", **facts}), entry.description]
+    words = [str(facts.get("type", "")), facts_in_words(name, {"type": "category", **facts}), entry.description]
     return " · ".join(filter(None, [*words, *entry.notes])) or "no fact"
