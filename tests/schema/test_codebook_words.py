@@ -6,6 +6,10 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.drafting.draft import drafted
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.own_words import headings
 from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import SchemaError
@@ -23,16 +27,86 @@ ROWS = {
     'hb,"haemoglobin, g/dL","number, 2 decimals",-3 – 25,empty,':
         {"type": "real", "bounds": [-3, 25], "precision": 2, "missing": True},
     "paid,who paid,factor,statutory; private,n/a,":
-        {"type": "category", "values": ["statutory", "private"], "missing": ["n/a"]},
+        {"type": "category", "values": ["statutory", "private"], "missing": ["", "n/a"]},
     'icu,in intensive care,Y/N,"Y, N",never,':
         {"type": "boolean", "written": {"true": "Y", "false": "N"}, "missing": False},
     "site,,list,MAIN,,": {"type": "category", "values": ["MAIN"]},
+    "crea,,number,0 - 20,empty; <0.2 = below detection,":
+        {"type": "real", "bounds": [0, 20], "missing": ["", "<0.2"]},
+    "stay,stay,,0 to 100,,": {"bounds": [0, 100]},
+    "name,,fake,,,": {"type": "fake", "as": "person_name"},
+    "who,,fake: e-mail,,,": {"type": "fake", "as": "email"},
+    "note,,constant,,,": {"type": "constant"},
+    "text,,constant: (removed),,,": {"type": "constant", "value": "(removed)"},
+    "icd,,code,A00|A01,,": {"type": "code", "values": ["A00", "A01"], "levels": [1, 3]},
+    "zip,,list,01000..01002,,": {"type": "category", "values": ["01000", "01001", "01002"]},
+    "took,,month,,,": {"type": "month"},
 }  # fmt: skip
-UNCERTAIN = {
-    "icd,diagnosis,code,ICD-10 catalogue,never,": ("said of its type: code", "said of its values: ICD-10 catalogue"),
-    "stay,stay,nights,0 to 100,,": ("said of its type: nights", "said of its values: 0 to 100"),
-    "low,,number,,empty; <0.2 = below detection,": ("said of missing cells: empty; <0.2 = below detection",),
+SAID = {
+    "0 to 1,000,000": {"bounds": [0, 1000000]},
+    "0 to 1 000 000": {"bounds": [0, 1000000]},
+    "0 to 1.000.000": {"bounds": [0, 1000000]},
+    "0 to 1,000.50": {"type": "real", "bounds": [0, 1000.5]},
+    "0 to 100, one decimal": {"type": "real", "bounds": [0, 100], "precision": 1},
+    "0.5-2.25 (2 decimals)": {"type": "real", "bounds": [0.5, 2.25], "precision": 2},
+    "3 to 25; whole numbers": {"type": "integer", "bounds": [3, 25]},
+    "0 - 20": {"bounds": [0, 20]},
+    "-5..-1": {"bounds": [-5, -1]},
+    "between 3 and 25": {"bounds": [3, 25]},
+    "0-100 %": {"bounds": [0, 100]},
+    "2022-01-01 to 2023-12-31": {"bounds": ["2022-01-01", "2023-12-31"]},
+    "1.1.1900 to 31.12.2023": {"bounds": ["1900-01-01", "2023-12-31"]},
+    "2022-01-01 00:00 to 2023-12-31": {"bounds": ["2022-01-01T00:00", "2023-12-31T23:59:59"]},
+    "06:00 to 20:00": {"bounds": ["06:00", "20:00"]},
+    "2 decimals": {"type": "real", "precision": 2},
+    "Y / N": {"type": "boolean", "written": {"true": "Y", "false": "N"}},
+    "statutory; self pay": {"type": "category", "values": ["statutory", "self pay"]},
+    "statutory, private": {"type": "category", "values": ["statutory", "private"]},
+    "0-17|18-64|65+": {"type": "category", "values": ["0-17", "18-64", "65+"]},
+    "1 = male, 2 = female": {"type": "category", "values": [1, 2]},
+    "MAIN|": {"type": "category", "values": ["MAIN"]},
+    "098 to 101": {"type": "category", "values": ["098", "099", "100", "101"]},
+    '["a|b", c]': {"values": ["a|b", "c"]},
 }
+"""What a cell of allowed values says, of a column whose type nobody gives."""
+UNREAD = {
+    "0 to 1.000": "the point may stand for thousands",
+    "0,5 to 3": "a range stands in it",
+    "1,000": "the comma may stand for thousands",
+    "0 to 100 thousand": "behind the range",
+    "1 to 5, 9 = unknown": "behind the range",
+    "1-3; 4-6": "behind the range",
+    "25 to 3": "above the second",
+    "2022-01-01 to 5": "two kinds",
+    "31.02.1900 to 31.12.2023": "no day of the calendar",
+    "098 to 1001": "another width",
+    "number, six digits": "a sentence",
+    "yes, if known": "a sentence",
+    "5 digits": "one text alone",
+    "06:00; noon, or later": None,
+    "see list icd10.txt": "write {file: icd10.txt}",
+    "at least 0": "one text alone",
+}
+"""What is not read of such a cell, and a part of why; None where a list is read all the same."""
+UNCERTAIN = {
+    "stay,stay,nights,free text,,": ("type: nights (no type", "values: free text (one text"),
+    "size,size,category,0 to 100,,": ("values: 0 to 100 (type category has no such bounds",),
+    'age,age,integer,"0 to 9, one decimal",,': ("type integer has no decimals",),
+    "low,,number,,not known,": ("missing cells: not known (it may be a sentence",),
+    "nr,,ID,,n/a,": ("missing cells: n/a (type id has none)",),
+    "who,,fake,,,": ("type: fake (it needs as in a column of its own, or fake: and one of person_name",),
+    "zz,,code,a|b,,": ("read as category: code (its groups are not given",),
+    "zy,,code,,,": ("read as category: code (its list is not given)",),
+}
+
+
+def sheet(tmp_path, *rows):
+    pd.DataFrame(rows).to_csv(tmp_path / "codes.csv", index=False)
+
+
+def read_sheet(tmp_path, *rows):
+    sheet(tmp_path, *rows)
+    return read_metadata(tmp_path / "codes.csv").entries
 
 
 def read(tmp_path, *rows, header=HEADER):
@@ -48,10 +122,101 @@ def test_what_is_certain_is_read(row, facts, tmp_path):
 
 
 @pytest.mark.parametrize(("row", "notes"), UNCERTAIN.items(), ids=lambda part: str(part)[:12])
-def test_what_is_not_certain_declares_nothing(row, notes, tmp_path):
+def test_what_is_not_certain_declares_nothing_and_is_said(row, notes, tmp_path):
     (entry,) = read(tmp_path, row).values()
-    assert entry.notes == notes
-    assert not entry.facts.keys() & {"values", "bounds"}
+    assert len(entry.notes) == len(notes)
+    assert all(part in note for part, note in zip(notes, entry.notes, strict=True))
+    assert "bounds" not in entry.facts
+
+
+@pytest.mark.parametrize(("cell", "facts"), SAID.items())
+def test_a_cell_of_allowed_values_is_read_by_its_form(cell, facts, tmp_path):
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Allowed values": cell}).values()
+    assert (entry.facts, entry.notes) == (facts, ())
+
+
+@pytest.mark.parametrize(("cell", "why"), UNREAD.items())
+def test_a_cell_that_may_mean_two_things_is_not_read(cell, why, tmp_path):
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Allowed values": cell}).values()
+    if why is None:
+        assert entry.facts == {"type": "category", "values": ["06:00", "noon, or later"]}
+        return
+    assert entry.facts == {}
+    (note,) = entry.notes
+    assert note.startswith(f"not read of its values: {cell} (")
+    assert why in note
+
+
+@pytest.mark.parametrize(
+    ("storage", "cell", "found"),
+    [
+        (["1", "2"], "0 to 20", ("integer", (0, 20))),
+        (["1.5", "2.5"], "0 to 20", ("real", (0, 20))),
+        (["<0.2", "low"], "0 to 20", ("real", (0, 20))),
+        (["01.02.2003", "03.04.2005"], "2000-01-01 to 2009-12-31", ("date", None)),
+        (["2003-02-01", "2003-02-04"], "2000-01-01 to 2009-12-31", ("date", None)),
+        (["2003-02-01 10:00:00", "2003-02-04 11:00:00"], "2000-01-01 to 2009-12-31", ("datetime", None)),
+        (["2003-02-01", "2003-02-04"], "2000-01-01 00:00 to 2009-12-31 23:59", ("datetime", None)),
+    ],
+)
+def test_bounds_without_a_type_take_that_of_the_storage_or_their_own(storage, cell, found, tmp_path):
+    sheet(tmp_path, {"Variable": "x", "Allowed values": cell})
+    pd.DataFrame({"x": storage}).to_csv(tmp_path / "data.csv", index=False)
+    column = db.draft(tmp_path / "data.csv", codebook=tmp_path / "codes.csv").columns["x"]
+    assert column.type == found[0]
+    assert column.bounds[0] == (found[1][0] if found[1] else column.bounds[0])
+    if found[0] == "datetime":
+        assert str(column.bounds[1]).startswith("2009-12-31 23:59")
+
+
+def test_a_list_in_a_file_is_read_and_a_file_elsewhere_is_refused(tmp_path):
+    (tmp_path / "icd10.txt").write_text("A00\nA01\n")
+    (entry,) = read(tmp_path, "icd,diagnosis,category,{file: icd10.txt},never,").values()
+    assert entry.facts == {"type": "category", "values": ["A00", "A01"], "missing": False}
+    assert entry.files == {"values": {"file": "icd10.txt"}}
+    for name, words in (("/etc/passwd", "beside the schema"), ("none.txt", "not there")):
+        with pytest.raises(SchemaError, match=rf"codes\.csv row 2, values: .*{words}"):
+            read(tmp_path, f"icd,diagnosis,category,{{file: {name}}},never,")
+
+
+def test_keys_of_a_column_may_stand_beside_headings_in_own_words(tmp_path):
+    (entry,) = read(tmp_path, "who,fake,iban,no", header="Variable,Type,as,Owner").values()
+    assert entry.facts == {"type": "fake", "as": "iban"}
+    (entry,) = read(tmp_path, "zz,code,a1|a2|b1,1,x", header="Variable,Type,Values,levels,Owner").values()
+    assert entry.facts == {"type": "code", "values": ["a1", "a2", "b1"], "levels": [1]}
+
+
+def test_what_was_read_and_what_was_not_is_told_row_by_row(tmp_path, capsys):
+    sheet(
+        tmp_path,
+        {"Variable": "cost", "What it means": "Price", "Allowed values / range": "0 to 1,000,000", "Owner": "IT"},
+        {
+            "Variable": "icd",
+            "What it means": "Diagnosis",
+            "Allowed values / range": "see list icd10.txt",
+            "Owner": "IT",
+        },
+    )
+    pd.DataFrame({"cost": [1.5, 2.5], "icd": ["A00", "A01"]}).to_csv(tmp_path / "data.csv", index=False)
+    made = drafted(tmp_path / "data.csv", tmp_path / "codes.csv")
+    assert [each.line for each in made.reading] == [
+        "cost: 0 to 1000000",
+        "icd: not read of its values: see list icd10.txt (for a list in a file write {file: icd10.txt})",
+    ]
+    assert made.not_read == "Not read of the codebook: the headings Owner; what the rows of icd say in part."
+    text = made.to_yaml()
+    assert "# Not read of the codebook: the headings Owner; what the rows of icd say in part\n" in text
+    assert "  # not read of its values: see list icd10.txt" in text
+    place = [str(tmp_path / name) for name in ("data.csv", "codes.csv", "s.yaml")]
+    assert run_guarded(app, ["schema", "draft", place[0], "--codebook", place[1], "-o", place[2]]) == 0
+    said = capsys.readouterr().out
+    assert all(line in said for line in (made.not_read, *(each.line for each in made.reading)))
+
+
+def test_a_codebook_with_one_meaning_tells_nothing_of_its_reading(tmp_path):
+    (tmp_path / "codes.csv").write_text("column,type,lower,upper\na,integer,0,9\n")
+    made = drafted(None, tmp_path / "codes.csv")
+    assert (made.reading, made.not_read) == ((), "")
 
 
 def test_meanings_and_labels_are_kept(tmp_path):
@@ -70,6 +235,17 @@ def test_a_sheet_of_a_workbook_drafts_the_data(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("heading", "says"),
+    {
+        "What it means": "description", "Unknown coded as": "missing", "Codes for missing": "missing",
+        "Range of values": "allowed", "Lowest": "lower", "Highest possible": "upper", "Responsible": None,
+    }.items(),
+)  # fmt: skip
+def test_a_heading_in_other_words_is_known_by_one_of_them(heading, says):
+    assert headings(["Variable", "Type", heading]) == ["column", "type", says]
+
+
+@pytest.mark.parametrize(
     "header", ["Meaning,Type", "Variable,Field,Type", "Variable,Owner", "Name", "Variable,Type,Data type"]
 )
 def test_headings_that_could_mean_two_things_are_refused(header, tmp_path):
@@ -83,3 +259,11 @@ def test_a_row_with_other_fields_and_a_column_twice_are_named(tmp_path):
         read(tmp_path, "a,b", header="Variable,Label,Type")
     with pytest.raises(SchemaError, match=r"row 3, column: names a column that an earlier row describes"):
         read(tmp_path, "a,b,integer", "a,b,integer", header="Variable,Label,Type")
+
+
+def test_facts_are_told_without_the_marks_of_a_codebook():
+    facts = {"type": "category", "values": ["MAIN"], "missing": ["", "<0.2"]}
+    assert facts_in_words("site", facts) == "MAIN · missing: empty | <0.2"
+    assert facts_in_words("site", {"type": "category", "values": ["a", "b"], "missing": False}) == (
+        "a | b · never missing"
+    )

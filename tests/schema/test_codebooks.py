@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from doublure.drafting.draft import drafted
 from doublure.drafting.metadata.codebook import further, read, read_facts, write
 from doublure.drafting.metadata.registry import read_metadata
+from doublure.drafting.misfits import misfits
 from doublure.errors import DoublureError, SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import models
@@ -227,3 +228,41 @@ def test_a_codebook_of_another_form_is_told(tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text("name,kind\na,b\n")
     with pytest.raises(SchemaError, match="no key column"):
         read_metadata(tmp_path / "codes.csv")
+
+
+@pytest.mark.parametrize(
+    ("cell", "values"),
+    {
+        "01000..01002": ["01000", "01001", "01002"],
+        "98..101": [98, 99, 100, 101],
+        "098..101": ["098", "099", "100", "101"],
+        "7|09..11": ["7", "09", "10", "11"],
+        "-1..1": [-1, 0, 1],
+        "0..2": [0, 1, 2],
+    }.items(),
+)
+def test_a_range_keeps_its_leading_zeros(cell: str, values: list[object], tmp_path: Path) -> None:
+    assert read_facts({"values": cell}, "codes.csv row 2") == {"values": values}
+    (tmp_path / "codes.csv").write_text(f"column,type,values,missing\nzip,category,{cell},false\n")
+    made = drafted(None, tmp_path / "codes.csv").schema
+    assert made.columns["zip"].values == tuple(values)
+    assert Schema.parse(made.to_yaml()).columns["zip"].values == tuple(values)
+    assert Schema.parse(f"doublure: 1\nkind: table\ncolumns:\n  zip: {{type: category, values: {values}}}\n").columns[
+        "zip"
+    ].values == tuple(values)
+
+
+@pytest.mark.parametrize("cell", ["01..100", "-01..05", "1..007"])
+def test_a_range_with_leading_zeros_and_two_widths_is_refused(cell: str) -> None:
+    with pytest.raises(SchemaError, match=r"row 2, values: .*leading zeros and another width"):
+        read_facts({"values": cell}, "codes.csv row 2")
+
+
+def test_postal_codes_are_read_and_written_as_texts(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("column,type,values,missing\nzip,category,01000..01003,false\n")
+    pd.DataFrame({"zip": [f"0100{digit % 4}" for digit in range(200)]}).to_csv(tmp_path / "data.csv", index=False)
+    schema = drafted(tmp_path / "data.csv", tmp_path / "codes.csv").schema
+    assert list(misfits(schema, tmp_path / "data.csv")) == []
+    cells = pd.Series(["01000", "01003"])
+    column = schema.columns["zip"]
+    assert list(column.cells_of(column.numbers_of(column.read(cells, "zip", "refuse")))) == ["01000", "01003"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from html import unescape
 
 import pytest
 from studios import StudioClient
@@ -342,3 +343,33 @@ def test_the_budget_waits_until_nothing_is_open(chosen):
     answer = chosen.post("/budget/keep", dataset="v", cap_epsilon="3", cap_delta="1e-3", epsilon="1", delta="1e-4")
     assert answer.status_code == 422
     assert not list(chosen.studio.root.glob("*.ledger"))
+
+
+OWN_WORDS = """Variable,What it means,Allowed values / range,Unknown coded as,Owner
+sex,Sex,"f = female, m = male",,IT
+age,Age in years,"0 to 1,000",n/a,IT
+ward,The ward,see list wards.txt,,IT
+"""
+
+
+def test_a_codebook_in_own_words_says_what_was_not_read_of_it(studio, folder):
+    """At once beside what was read, and at each column until somebody has decided about it."""
+    (folder / "own.csv").write_text(OWN_WORDS)
+    answer = studio.post("/data/choose", place="visits.csv", codebook="own.csv", form="codebook")
+    assert "Not read of the codebook: the headings Owner; what the rows of ward say in part." in answer.text
+    why = "Codebook: not read of its values: see list wards.txt (for a list in a file write {file: wards.txt})"
+    assert why in unescape(studio.get("/columns").text)
+    age = studio.project.column("age")
+    assert (age.facts["bounds"], age.facts["missing"], age.unread) == ([0, 1000], ["", "n/a"], ())
+    sent = {"edit--type": "category", "edit--values-state": "declared", "edit--values": "MAIN"}
+    studio.post("/columns/keep", name="ward", **sent, **{"edit--missing-state": "declared", "edit--missing": "no"})
+    assert why not in unescape(studio.get("/columns").text)
+
+
+def test_a_list_of_one_value_is_shown_and_kept_without_the_mark_of_a_codebook(chosen):
+    sent = {"edit--type": "category", "edit--values-state": "declared", "edit--values": "MAIN"}
+    chosen.post("/columns/keep", name="ward", **sent, **{"edit--missing-state": "declared", "edit--missing": "no"})
+    assert chosen.studio.schema().columns["ward"].values == ("MAIN",)
+    shown = chosen.get("/columns?edit=ward").text
+    assert "MAIN |" not in shown
+    assert re.search(r'name="edit--values"[^>]*value="MAIN"', shown)

@@ -105,7 +105,12 @@ def draft(
     compared = " ".join(f"--{name} {quote(each)}" for name, each in said.items() if each is not None)
     advice = f"\nNext: doublure schema check {quote(str(out))} {compared}".rstrip() if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
-    return VerbResult(data=found, text=done + advice)
+    if made.reading:
+        found["reading"] = [each._asdict() for each in made.reading]
+    read = "".join(
+        f"\n{said}" for said in ([made.not_read] if made.not_read else []) + [f"  {each.line}" for each in made.reading]
+    )
+    return VerbResult(data=found, text=done + read + advice)
 
 
 def check(

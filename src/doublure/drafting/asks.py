@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from doublure.drafting.code_lists import begun_by, unlevelled
 from doublure.drafting.identities import identities_for
+from doublure.drafting.mixed_missing import both_kinds, lone_text
 from doublure.drafting.proposals import rules_for
+from doublure.drafting.storage_types import is_blank
 from doublure.drafting.whose import likely_id, unit_yaml
 from doublure.errors import printable
 from doublure.schema.columns import Column
@@ -87,6 +89,15 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
                 "that chapters are counted, too",
                 f"type: code, levels: {list(levels)}",
             )
+        for name, column in table.columns.items():
+            text = lone_text(column)
+            if text is not None and not is_blank(text):
+                yield Ask(
+                    f"{place}columns.{printable(name)}.missing",
+                    f"empty cells come out as {printable(text)}, too; where some are empty, {both_kinds(text)} keeps "
+                    "both in their shares",
+                    None,
+                )
     yield from rules
     if schema.only_columns and not (schema.constraints or rules):
         yield Ask(

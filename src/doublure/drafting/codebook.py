@@ -27,6 +27,8 @@ OMITTED = "omit"
 SECTIONS = ("channels", "attributes")
 """The parts of a schema of series that hold columns: named ``channels.litres`` in a codebook."""
 _KEY_OF = {"bounds": "lower"}
+_FORM_OF = {"date": r"\d{4}-\d{2}-\d{2}", "time": r"\d{2}:\d{2}(:\d{2})?", "datetime": r"\d{4}-\d{2}-\d{2}T.*"}
+"""Column type -> the form of its bounds."""
 
 
 class _OneColumn(Frozen):
@@ -84,12 +86,25 @@ class Entry:
         Raises:
             SchemaError: It has no type.
         """
-        kind = self.facts.get("type") or ("category" if "values" in self.facts else type_)
+        kind = self.facts.get("type") or ("category" if "values" in self.facts else self._stored(type_))
         if kind is None:
             remedy = "give the type, or draft with the data"
             raise SchemaError("is not given, and no data says it", field=f"{self.place}, type", remedy=remedy)
         meaning = {"description": self.description} if self.description else {}
-        return {"type": kind, **{key: fact for key, fact in self.facts.items() if key != "type"}, **meaning}
+        facts = {key: fact for key, fact in self.facts.items() if key != "type"}
+        if kind == "datetime" and "type" not in self.facts and isinstance(ends := facts.get("bounds"), list):
+            facts["bounds"] = [ends[0], last_second(ends[1])]
+        return {"type": kind, **facts, **meaning}
+
+    def _stored(self, type_: str | None) -> str | None:
+        """Return the type of its storage; of text that has bounds, by its first cells, the type of the bounds."""
+        ends = self.facts.get("bounds")
+        if not isinstance(ends, list) or type_ not in (None, "category", "boolean", "date"):
+            return type_
+        if any(isinstance(end, str) for end in ends):
+            form = next((each for each, shape in _FORM_OF.items() if re.fullmatch(shape, str(ends[0]))), type_)
+            return form if type_ != "date" or form == "datetime" else type_
+        return "real" if type_ in ("category", "boolean") else type_
 
     def _misfit(self, error: ValidationError, kind: str) -> SchemaError:
         path, message, remedy = finding(error)
@@ -114,6 +129,8 @@ class DataDescription:
         named: Of related tables, table -> columns that hold keys beside the parent's -> the tables of those keys.
         inferred: Whether programs write such files from data, so that a person has to check what is public.
         folder: The folder of the file, and of those that it names.
+        interpreted: Whether its words are its keepers' own, so that a person has to check what was read of them.
+        unread: The headings that were not read.
     """
 
     name: str
@@ -123,6 +140,8 @@ class DataDescription:
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     inferred: bool = False
     folder: Path | None = None
+    interpreted: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str | None:
@@ -186,6 +205,11 @@ class DataDescription:
             raise SchemaError("belongs to no part of the data", field=self.entries[name].place, remedy=remedy)
         place = parts[part].setdefault("columns", {}) if kind == "relational" else plain.setdefault(part, {})
         return place, name.removeprefix(f"{part}.")
+
+
+def last_second(day: Any) -> Any:
+    """Return the last second of a day in ISO 8601; anything else as it is."""
+    return f"{day}T23:59:59" if isinstance(day, str) and re.fullmatch(_FORM_OF["date"], day) else day
 
 
 SECTIONS_OF: Mapping[str, tuple[str, ...]] = {"series": SECTIONS}

@@ -8,10 +8,10 @@ count or missing cell. From the codebook, which is public, it takes whatever sta
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Given, kind_of
@@ -21,6 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import (
@@ -194,6 +195,7 @@ class DraftedColumn:
         left_out: Whether it is no part of the draft: the codebook leaves it out, or it numbers rows.
         proposal: What it may be beside that; None without.
         described: Whether the codebook has it.
+        unread: What was not read of the codebook's row, and why.
     """
 
     name: str
@@ -202,6 +204,26 @@ class DraftedColumn:
     left_out: bool
     proposal: Proposal | None
     described: bool
+    unread: tuple[str, ...] = ()
+
+
+class RowReading(NamedTuple):
+    """The reading of a codebook's row.
+
+    Attributes:
+        column: The column that it describes.
+        read: The facts, in a line; empty where there are none.
+        unread: What was not read, and why.
+    """
+
+    column: str
+    read: str
+    unread: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The row in a line."""
+        return f"{printable(self.column)}: {'; '.join(filter(None, (self.read, *self.unread))) or 'no fact'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,6 +288,7 @@ class Draft:
                 left_out=name not in drafted,
                 proposal=self.proposals.get(name),
                 described=row is not None,
+                unread=() if row is None else row.notes,
             )
             found.append(column)
         return tuple(found)
@@ -275,6 +298,28 @@ class Draft:
         """The columns of the codebook that the data does not have."""
         entries = {} if self.metadata is None else self.metadata.entries
         return tuple(name for name, row in entries.items() if not row.omitted and row not in self.rows.values())
+
+    @property
+    def reading(self) -> tuple[RowReading, ...]:
+        """The reading of each row of a codebook in its keepers' own words; of another, of rows that say more."""
+        whole = self.metadata is None or not self.metadata.interpreted
+        found = []
+        for name, row in self.rows.items():
+            if row.omitted or (whole and not row.notes):
+                continue
+            facts = {"type": "category", **row.facts, **row.files}
+            said = filter(None, (row.facts.get("type"), facts_in_words(name, facts)))
+            found.append(RowReading(name, " · ".join(said), row.notes))
+        return tuple(found)
+
+    @property
+    def not_read(self) -> str:
+        """A sentence on what was not read of the codebook; empty where all was."""
+        rows = [printable(each.column) for each in self.reading if each.unread]
+        headings = () if self.metadata is None else self.metadata.unread
+        said = [f"the headings {_some(headings)}"] if headings else []
+        said += [f"what the rows of {_some(rows)} say in part"] if rows else []
+        return f"Not read of the codebook: {'; '.join(said)}." if said else ""
 
     def to_yaml(self, folder: Path | None = None) -> str:
         """Return the schema file's text, with comments.
@@ -318,7 +363,7 @@ class Draft:
         if omitted:
             text = f"Left out, as {printable(self.metadata.name)} says: {omitted}"
             told += [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
-        return [*told, *self._not_in_data()]
+        return [*told, *_wrapped(self.not_read), *_wrapped(self.not_in_data)]
 
     def _whose(self) -> str:
         """Return the answers to whose records they are, as comments, where a table has a column named as an id."""
@@ -332,13 +377,20 @@ class Draft:
             return ""
         near = [(name, nearest_name(name, self.schema.columns)) for name in self.unknown[:_MOST_UNKNOWN]]
         named = [printable(name) + (f" (did you mean {printable(like)}?)" if like else "") for name, like in near]
-        more = len(self.unknown) - len(named)
-        text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
-        return text + (f", and {more} more" if more else "") + "."
+        said = _some(named, len(self.unknown))
+        return f"The codebook also describes columns that the data does not have: {said}."
 
-    def _not_in_data(self) -> list[str]:
-        lines = textwrap.wrap(self.not_in_data.removesuffix("."), _WIDTH, break_on_hyphens=False)
-        return [*(f"# {line}" for line in lines), ""] if lines else []
+
+def _wrapped(sentence: str) -> list[str]:
+    """Return a sentence as comments of a file, with an empty line behind them."""
+    lines = textwrap.wrap(sentence.removesuffix("."), _WIDTH, break_on_hyphens=False)
+    return [*(f"# {line}" for line in lines), ""] if lines else []
+
+
+def _some(names: Sequence[str], every: int = 0) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = max(every, len(names)) - len(names[:_MOST_UNKNOWN])
+    return ", ".join(names[:_MOST_UNKNOWN]) + (f", and {more} more" if more else "")
 
 
 def draft(

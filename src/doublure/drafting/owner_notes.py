@@ -1,11 +1,14 @@
-"""Private notes on data, for its owner only: ids that repeat, cells missing together, rows that a fit leaves out."""
+"""Private notes on data, for its owner only: ids that repeat, what is missing, rows that a fit leaves out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from doublure.data.relational import open_related
+from doublure.data.tables.opening import open_table
 from doublure.drafting.links import rows_left_out
+from doublure.drafting.mixed_missing import mixed_missing
 from doublure.drafting.repeats import likely_ids, repeated_ids
 from doublure.drafting.skips import skipped_blocks
 from doublure.schema.kinds import ByKind
@@ -31,11 +34,19 @@ def _no_notes(schema: Schema, data: Any) -> Sequence[OwnerNote]:
 
 
 def _of_table(schema: Schema, data: Any) -> Sequence[OwnerNote]:
-    return [*repeated_ids(schema, data), *likely_ids(schema, data), *skipped_blocks(schema, data)]
+    mixed = mixed_missing(schema.columns, open_table(data, schema.written))
+    return [*repeated_ids(schema, data), *likely_ids(schema, data), *skipped_blocks(schema, data), *mixed]
 
 
 def _of_related(schema: Schema, data: Any) -> Sequence[OwnerNote]:
-    return rows_left_out(RelationalSchema.of(schema), data)
+    described = RelationalSchema.of(schema)
+    tables = open_related(data, described.written).tables
+    mixed = [
+        each._replace(column=f"{name}.{each.column}")
+        for name in described.tables
+        for each in mixed_missing(described.table(name).columns, tables[name])
+    ]
+    return [*rows_left_out(described, data), *mixed]
 
 
 NOTES: ByKind[Callable[[Schema, Any], Sequence[OwnerNote]]] = ByKind(

@@ -58,6 +58,7 @@ class ProjectColumn(Frozen):
         proposal: Facts that its name or form suggests; None without.
         why: The condition of the proposal, after "if".
         described: Whether the codebook has it.
+        unread: What was not read of the codebook's row, and why.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ProjectColumn(Frozen):
     proposal: Mapping[str, Any] | None = None
     why: str = ""
     described: bool = False
+    unread: tuple[str, ...] = ()
 
     def changed(self, **fields: Any) -> Self:
         """Return the column with some fields replaced."""

@@ -34,6 +34,7 @@ from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
 from doublure.drafting.metadata.own_words import described, headings
+from doublure.drafting.metadata.ranges import Unclear, run
 from doublure.errors import DataError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
@@ -51,11 +52,12 @@ _OF_COLUMNS = ("columns", *SECTIONS)
 _FACTS = ("values", "bounds", "missing")
 """The keys whose empty cells say undeclared."""
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
 _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
+_LONGEST_FACTS = 110
+"""Characters of a column's facts in a line."""
 _EXAMPLES = {
     "values": "separate values by |, write whole numbers from -2 to 8 as -2..8, and end a single value with |",
     "missing": "write false, true, or the texts that mean missing, separated by |, where nothing is an empty cell",
@@ -147,10 +149,17 @@ def read(path: Path) -> DataDescription:
     written = next(rows, [])
     header = [cell.strip().lower() for cell in written]
     own_words = None if "column" in header else headings(written)
+    keys: dict[int, str] = {}
     if own_words is None:
         _check_header(header, path.name)
     else:
+        keys = {place: key for place, key in enumerate(header) if own_words[place] is None and key in further()}
         header = [says or "" for says in own_words]
+    unread = [
+        line(cell)
+        for cell, says, place in zip(written, own_words or (), range(len(written)), strict=False)
+        if says is None and place not in keys and cell.strip()
+    ]
     entries: dict[str, Entry] = {}
     whole: dict[str, Any] = {}
     for number, row in enumerate(rows, start=2):
@@ -171,10 +180,25 @@ def read(path: Path) -> DataDescription:
         entries[name] = (
             _entry(cells, place, path.parent)
             if own_words is None
-            else described(zip(own_words, row, strict=True), place)
+            else described(
+                name,
+                zip(own_words, row, strict=True),
+                place,
+                path.parent,
+                _yaml,
+                read_facts({key: row[at].strip() for at, key in keys.items() if row[at].strip()}, place),
+            )
         )
     whole = dict(with_files(whole, path.parent))  # type: ignore[call-overload]  # a mapping, as it was
-    return DataDescription(name=path.name, form="a codebook", entries=entries, whole=whole, folder=path.parent)
+    return DataDescription(
+        name=path.name,
+        form="a codebook",
+        entries=entries,
+        whole=whole,
+        folder=path.parent,
+        interpreted=own_words is not None,
+        unread=tuple(unread),
+    )
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -334,14 +358,11 @@ def _values(text: str, place: str) -> Any:
     single = text.endswith("|") and text.count("|") == 1
     values: list[str] = []
     for value in (each.strip() for each in text.removesuffix("|" if single else "").split("|")):
-        if (ends := _RANGE.fullmatch(value)) is None:
-            values.append(value)
-            continue
-        first, last = map(int, ends.groups())
-        if not 0 < last - first < MOST_VALUES:
+        try:
+            values += run(value) or [value]
+        except Unclear as unclear:
             remedy = f"write it as low..high, with at most {MOST_VALUES} values"
-            raise SchemaError("has a range that is not in order, or too long", field=f"{place}, values", remedy=remedy)
-        values += map(str, range(first, last + 1))
+            raise SchemaError(str(unclear), field=f"{place}, values", remedy=remedy) from None
     if not all(values):
         raise SchemaError("has an empty value", field=f"{place}, values", remedy=_EXAMPLES["values"])
     if len(values) == 1 and not single:
@@ -416,6 +437,31 @@ def codebook_cells(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
         if key != "type" and (fact != UNDECLARED or key not in _FACTS):
             row[key] = next(text for text in _spellings(fact) if _same(_read(key, text, read), fact))
     return row
+
+
+def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
+    """Return facts in a line, as a codebook has them, without type, role and description."""
+    cells = codebook_cells(
+        name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
+    )
+    said = []
+    if "lower" in cells:
+        said.append(f"{cells['lower']} to {cells['upper']}")
+    for key, cell in cells.items():
+        if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
+            continue
+        price = facts[key]["learn"] if isinstance(facts.get(key), Mapping) and "learn" in facts[key] else None
+        if price is not None:
+            said.append(f"{key}: bought for ε = {price:g}")
+        elif key == "values":
+            said.append(cell.removesuffix("|").replace("|", " | "))
+        elif key == "missing":
+            texts = f"missing: {f'empty{cell}' if cell.startswith('|') else cell}".replace("|", " | ")
+            said.append({"true": "may be missing", "false": "never missing"}.get(cell, texts))
+        else:
+            said.append(f"{key}: {cell}")
+    told = " · ".join(said)
+    return told if len(told) <= _LONGEST_FACTS else told[: _LONGEST_FACTS - 1] + "…"
 
 
 def _spellings(fact: Any) -> Iterator[str]:

@@ -1,18 +1,32 @@
 """Rows of a codebook under headings in its keepers' own words.
 
-Such as ``Variable | Meaning | Allowed values / range``. What cannot be read for certain stays a note beside the column:
-a draft shows it, and declares nothing by it.
+Such as ``Variable | Meaning | Allowed values / range``. What cannot be read for certain stays a note beside the column,
+with the reason: a draft shows it, and declares nothing by it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from doublure.drafting.codebook import Entry
-from doublure.drafting.metadata.form import bounds, line, listed, meaning
-from doublure.schema.columns import unmodelled_types
+from doublure.drafting.code_lists import levels_named
+from doublure.drafting.codebook import OMITTED, Entry, facts_with_files, last_second
+from doublure.drafting.metadata.form import line, listed, meaning
+from doublure.drafting.metadata.ranges import (
+    Range,
+    Unclear,
+    between,
+    codes,
+    decimals,
+    holds_range,
+    read_range,
+    run,
+)
+from doublure.drafting.proposals import subject_named
+from doublure.schema.columns import type_named, types, unmodelled_types
+from doublure.schema.columns.fake import SUBJECTS
 
 _HEADINGS: Mapping[str, str] = {
     "column": "variable|variable name|field|field name|column name|item|name",
@@ -25,6 +39,15 @@ _HEADINGS: Mapping[str, str] = {
     "description": "meaning|description|label|variable label|definition|comment|comments|notes|remarks",
 }
 """Meaning of a heading -> the headings, in small letters and without marks."""
+_STEMS: Mapping[str, str] = {
+    "missing": "missing|unknown|unavailable|empty|null",
+    "description": "mean|meaning|means|description|describes|explanation|explains|definition|comment|remark",
+    "lower": "minimum|lowest|least|smallest",
+    "upper": "maximum|highest|greatest|largest",
+    "allowed": "allowed|permitted|valid|possible|values|range|codes|categories|answers",
+    "type": "type",
+}
+"""Meaning of a heading -> words that tell it in a heading that is not listed; the first decides."""
 _TYPES: Mapping[str, str] = {
     "id": "id|identifier|key",
     "integer": "integer|int|whole number|count",
@@ -38,97 +61,211 @@ _TYPES: Mapping[str, str] = {
 }
 _SAYS = {word: says for says, words in _HEADINGS.items() for word in words.split("|")}
 _TYPE_OF = {word: own for own, words in _TYPES.items() for word in words.split("|")}
+_SUBJECT_OF = {re.sub("_", " ", subject): subject for subject in SUBJECTS} | {"name": "person_name", "e mail": "email"}
+_PROSE = frozenset({*_TYPE_OF, "text", "string", "free", "any", "characters", "digits", "letters"})
+"""Words that describe values, and are none."""
 _TRUE = frozenset({"y", "yes", "true", "t", "1", "ja", "oui", "j"})
 _FALSE = frozenset({"n", "no", "false", "f", "0", "nein", "non"})
 _NEVER = frozenset({"never", "no", "none", "false", "not allowed", "mandatory", "required"})
-_MAY = frozenset({"yes", "true", "empty", "blank", "empty cell", "allowed", "possible", "optional", "may be empty"})
-_NUMBER = r"[+-]?\d+(?:\.\d+)?"
-_DAY = r"\d{4}-\d{2}-\d{2}"
-_RANGE = re.compile(rf"({_NUMBER}|{_DAY})\s*(?:-|–|—|to|\.\.|…)\s*({_NUMBER}|{_DAY})", re.IGNORECASE)
-_DECIMALS = re.compile(r"(\d) (?:decimals?|digits after the point|dp)\b")
-_LABELLED = re.compile(r"\s*([^=:]+?)\s*[=:]\s*(.+?)\s*")
+_EMPTY = frozenset({"empty", "blank", "empty cell", "empty cells", "blank cell", "nothing"})
+_MAY = frozenset({"yes", "true", "allowed", "possible", "optional", "may be empty", *_EMPTY})
+_LABELLED = re.compile(r"\s*([^=:]+?)\s*[=:]\s*(.+?)\s*", re.DOTALL)
+_CLOCK = re.compile(r"\s*\d{1,2}:\d{2}(:\d{2})?\s*")
+_THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
+_OF_TYPE = re.compile(r"(fake|constant)(?:\s*[:=]\s*(?P<said>.*)|\s*\((?P<within>.*)\))?", re.DOTALL | re.IGNORECASE)
+_BOUNDED = {"number": ("integer", "real", "year"), "date": ("date", "datetime"), "time": ("time",)}
+"""Kind of a range -> the column types that take it; one of moments is for ``datetime`` alone."""
+_LONGEST_SAID = 110
+"""Characters of a cell in a note: as many as of a column's facts in a line."""
+_ALONE = "one text alone may be a word about the values; end a single value with |"
+_SEVERAL = "it may be a sentence; separate values by | or ;"
 
 
 def headings(header: Iterable[str]) -> list[str | None] | None:
     """Return what each heading says, None for one that is not known; None where they are not such a codebook's.
 
     Example:
-        >>> headings(["Variable", "Meaning", "Allowed values / range", "Owner"])
-        ['column', 'description', 'allowed', None]
+        >>> headings(["Variable", "What it means", "Allowed values / range", "Unknown coded as", "Owner"])
+        ['column', 'description', 'allowed', 'missing', None]
     """
-    found = [_SAYS.get(_plain(cell)) for cell in header]
+    plain = [_plain(cell) for cell in header]
+    found = [_SAYS.get(words) for words in plain]
     once = all(found.count(says) <= 1 for says in _HEADINGS if says != "description")
+    for place, words in enumerate(plain):
+        said = None if found[place] else next((says for says in _STEMS if {*words.split()} & _words(says)), None)
+        if said is not None and (said not in found or said == "description"):
+            found[place] = said
     return found if once and found.count("column") == 1 and len({*found} - {None, "column"}) > 0 else None
 
 
-def described(cells: Iterable[tuple[str | None, str]], place: str) -> Entry:
+def described(
+    name: str,
+    cells: Iterable[tuple[str | None, str]],
+    place: str,
+    folder: Path,
+    as_written: Callable[[str], Any],
+    further: Mapping[str, Any],
+) -> Entry:
     """Return the entry of a row.
 
     Args:
+        name: The column.
         cells: What each cell's heading says, and the cell.
         place: The file and the row, for messages.
+        folder: Of the codebook, and of files that it names.
+        as_written: Returns a cell that is a list, a mapping or a text of YAML as that; None for any other.
+        further: Facts of cells whose headings are keys of a schema's column.
+
+    Raises:
+        SchemaError: A file that the row names cannot be read.
     """
     rows = [(says, cell.strip()) for says, cell in cells]
     said = {says: cell for says, cell in rows if says is not None and cell}
     words = "; ".join(cell for says, cell in rows if says == "description" and cell)
-    type_, notes = _type(said.get("type", ""))
-    facts, labels, more = _values(type_, said)
-    notes += more
-    if type_ == "real" and (decimals := _DECIMALS.search(_plain(said["type"]))):
-        facts["precision"] = int(decimals[1])
-    missing, unread = _missing(said.get("missing", ""))
-    if missing is not None and facts.get("type") not in (None, *unmodelled_types()):
+    if _plain(said.get("type", "")) == OMITTED:
+        return Entry(place=place, description=line(words), omitted=True)
+    facts, notes = _type(said.get("type", ""), name)
+    written = as_written(said.get("allowed", ""))
+    more, labels, unread = ({"values": written}, {}, ()) if written else _values(facts.get("type"), said)
+    facts, notes = facts | more, (*notes, *unread)
+    missing, of_missing, unread = _missing(said.get("missing", ""))
+    if missing is not None and facts.get("type") not in unmodelled_types():
         facts["missing"] = missing
-    return Entry(place=place, facts=facts, description=meaning(line(words), labels), notes=(*notes, *unread))
+    elif missing:
+        unread = (*unread, _unread("missing cells", said["missing"], f"type {facts['type']} has none"))
+    read, files = facts_with_files({**facts, **further}, folder, place)
+    read, lacking = _complete(read, name)
+    text = meaning(line(words), labels | of_missing)
+    return Entry(
+        place=place,
+        facts=read,
+        description=text,
+        notes=(*notes, *unread, *lacking),
+        files={key: fact for key, fact in files.items() if key in read},
+    )
+
+
+def _words(says: str) -> set[str]:
+    return {*_STEMS[says].split("|")}
 
 
 def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def _type(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the type that a cell says, and what is not understood of it."""
+def _unread(what: str, text: str, why: str) -> str:
+    said = line(text)
+    return f"not read of its {what}: {said if len(said) <= _LONGEST_SAID else said[:_LONGEST_SAID] + '…'} ({why})"
+
+
+def _type(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the facts that the cell of a type says, and what is not understood of it."""
     if not text:
-        return None, ()
+        return {}, ()
+    plain = _plain(text)
+    if form := _OF_TYPE.fullmatch(text):
+        own, words = form[1].lower(), form["said"] or form["within"] or ""
+        if own == "constant":
+            return {"type": own} | ({"value": words} if words else {}), ()
+        subject = _SUBJECT_OF.get(_plain(words).replace("_", " ")) if words else subject_named(name)
+        return {"type": own} | ({"as": subject} if subject is not None else {}), ()
+    if plain in types():
+        return {"type": plain}, ()
     for part in (text, re.split(r"[,;(]", text)[0]):
         if own := _TYPE_OF.get(_plain(part)):
-            return own, ()
-    if _DECIMALS.search(_plain(text)):
-        return "real", ()
-    return None, (f"said of its type: {line(text)}",)
+            found = next((number for each in re.split(r"[,;()]", text)[1:] if (number := decimals(each))), None)
+            return {"type": own} | ({"precision": found} if own == "real" and found is not None else {}), ()
+    said = [number for each in re.split(r"[,;()]", text) if (number := decimals(each)) is not None]
+    if len(said) == 1:
+        return ({"type": "real", "precision": said[0]} if said[0] else {"type": "integer"}), ()
+    return {}, (_unread("type", text, "no type is called so"),)
 
 
 def _values(type_: str | None, said: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
-    """Return the facts of a column's type and values, the labels of its codes, and what is not understood."""
-    text, facts = said.get("allowed", ""), {} if type_ is None else {"type": type_}
-    if (ends := _RANGE.fullmatch(text)) or {"lower", "upper"} <= said.keys():
-        lower, upper = ends.groups() if ends else (said["lower"], said["upper"])
-        if type_ not in ("integer", "real", "date", "datetime", "time"):
-            return facts, {}, (f"said of its values: {line(lower)} to {line(upper)}",)
-        if type_ == "datetime" and re.fullmatch(_DAY, upper):
-            upper += "T23:59:59"  # the whole of the last day
-        found, notes = bounds(lower, upper)
-        return facts | found, {}, notes
-    codes = _codes(text)
-    if type_ == "boolean":
-        written = _written(codes)
-        return facts | ({"written": written} if written else {}), {}, ()
-    if len(codes) > 1 and type_ in (None, "integer", "category", "ordinal"):
-        labels = {code: label for code, label in codes.items() if label}
-        return {"type": "ordinal" if type_ == "ordinal" else "category", "values": listed(codes)}, labels, ()
-    if len(codes) == 1 and type_ in ("category", "ordinal") and text:
-        return facts | {"values": listed(codes)}, {}, ()
-    return facts, {}, (f"said of its values: {line(text)}",) if text else ()
+    """Return the facts of a column's values, the labels of its codes, and what is not understood."""
+    text = said.get("allowed", "")
+    try:
+        if (several := run(text) if type_ in (None, "category", "ordinal", "code") else None) is None:
+            several = codes(text) if type_ in (None, "category", "ordinal", "code") else None
+        if several is not None and (type_ is not None or several[0].startswith("0")):
+            return {"type": type_ or "category", "values": listed(several)}, {}, ()
+        if (found := read_range(text)) is None and (number := decimals(text)) is not None:
+            found = None if type_ not in (None, "real", "integer") else Range(ends=(), kind="number", precision=number)
+    except Unclear as unclear:
+        return {}, {}, (_unread("values", text, str(unclear)),)
+    notes: tuple[str, ...] = ()
+    if found is None and (ends := [said[key] for key in ("lower", "upper") if key in said]):
+        notes = (_unread("values", text, "the ends are in cells of their own"),) if text else ()
+        if len(ends) == 1:
+            return {}, {}, (*notes, _unread("bounds", ends[0], "bounds have two ends"))
+        try:
+            found = between(ends[0], ends[1])
+        except Unclear as unclear:
+            return {}, {}, (*notes, _unread("bounds", " to ".join(ends), str(unclear)))
+    if found is not None:
+        facts, more = _bounds(type_, found, text or " to ".join(said[key] for key in ("lower", "upper")))
+        return facts, {}, (*notes, *more)
+    return _listed(type_, text)
 
 
-def _codes(text: str) -> dict[str, str]:
-    """Return code -> label of ``1=male, 2=female`` or ``a; b; c``; labels may be empty."""
-    mark = next((mark for mark in ("|", ";", "\n", ",") if mark in text), None)
+def _bounds(type_: str | None, found: Range, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the facts of a range, in the type that is said; where none is, that of the stored cells decides."""
+    if type_ not in (None, *_BOUNDED.get(found.kind, ("datetime",))):
+        return {}, (_unread("values", text, f"type {type_} has no such bounds"),)
+    of_decimals = "real" if any(isinstance(end, float) for end in found.ends) else None
+    own = type_ or {None: of_decimals, 0: "integer"}.get(found.precision, "real")
+    if own == "integer" and found.precision:
+        return {}, (_unread("values", text, "type integer has no decimals"),)
+    facts: dict[str, Any] = {"type": own} if own else {}
+    if found.ends:
+        facts["bounds"] = [found.ends[0], last_second(found.ends[1]) if own == "datetime" else found.ends[1]]
+    return facts | ({"precision": found.precision} if own == "real" and found.precision is not None else {}), ()
+
+
+def _listed(type_: str | None, text: str) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+    """Return the facts of listed values, the labels of codes, and what is not understood."""
+    if not text:
+        return {}, {}, ()
+    found, mark = _codes(text)
+    truths = _written(found) if type_ in (None, "boolean") else None
+    if truths and (type_ == "boolean" or mark == "/"):
+        return {"type": "boolean", "written": truths}, {}, ()
+    why = _doubt(type_, text, found, mark)
+    if why is None and type_ in (None, "integer", "category", "ordinal", "code"):
+        labels = {code: label for code, label in found.items() if label}
+        own = {"code": "code", "ordinal": "ordinal"}.get(type_ or "", "category")
+        return {"type": own, "values": listed(found)}, labels, ()
+    return {}, {}, (_unread("values", text, why or f"type {type_} has no list of values"),)
+
+
+def _doubt(type_: str | None, text: str, found: Mapping[str, str], mark: str | None) -> str | None:
+    """Return why a text may be no list of values; None where it is one."""
+    said = type_ in ("category", "ordinal", "code")
+    certain = mark in ("|", ";", "\n") or all(found.values())
+    if mark == "," and _THOUSANDS.search(text):
+        return "the comma may stand for thousands, or between values; separate values by | or ;"
+    if mark != "|" and not said and any(map(holds_range, found)):
+        return "a range stands in it; write low to high alone, or give the type, such as category"
+    if len(found) < 2:
+        file = re.search(r"[\w.-]+\.(?:txt|csv)\b", text)
+        single = (text.endswith("|") and found) or (type_ in ("category", "ordinal") and " " not in text and not file)
+        return None if single else f"for a list in a file write {{file: {file[0]}}}" if file else _ALONE
+    if mark == "/" or any(decimals(code) is not None for code in found):
+        return _SEVERAL
+    words = {word for code in found for word in _plain(code).split()}
+    if not certain and (words & _PROSE or not (said or all(len(code.split()) == 1 for code in found))):
+        return _SEVERAL
+    return None
+
+
+def _codes(text: str) -> tuple[dict[str, str], str | None]:
+    """Return code -> label of ``1=male, 2=female`` or ``a; b; c``, and what separates them; labels may be empty."""
+    mark = next((mark for mark in ("|", ";", "\n", ",", "/") if mark in text), None)
     parts = [part for part in (text.split(mark) if mark else [text]) if part.strip()]
-    found = [_LABELLED.fullmatch(part) for part in parts]
+    found = [None if _CLOCK.fullmatch(part) else _LABELLED.fullmatch(part) for part in parts]
     if parts and all(found):
-        return {each[1]: each[2] for each in found if each}
-    return {part.strip(): "" for part in parts}
+        return {each[1]: each[2] for each in found if each}, mark
+    return {part.strip(): "" for part in parts}, mark
 
 
 def _written(codes: Mapping[str, str]) -> dict[str, str] | None:
@@ -137,13 +274,44 @@ def _written(codes: Mapping[str, str]) -> dict[str, str] | None:
     return {"true": true[0], "false": false[0]} if len(true) == len(false) == 1 and len(codes) == 2 else None
 
 
-def _missing(text: str) -> tuple[Any, tuple[str, ...]]:
-    """Return what a cell says of missing cells, and what is not understood of it; None for nothing."""
+def _missing(text: str) -> tuple[Any, dict[str, str], tuple[str, ...]]:
+    """Return what a cell says of missing cells, the labels of its texts, and what is not understood; None for nothing.
+
+    An empty cell is a kind of its own beside any text: as one kind with it, it would come out as that text.
+    """
     if not text:
-        return None, ()
+        return None, {}, ()
     if (plain := _plain(text)) in _NEVER or plain in _MAY:
-        return plain in _MAY, ()
-    tokens = [part.strip() for part in re.split(r"[|;,]", text)]
-    if all(token and not re.search(r"\s|=", token) for token in tokens):
-        return tokens, ()
-    return True, (f"said of missing cells: {line(text)}",)
+        return plain in _MAY, {}, ()
+    found: dict[str, str] = {}
+    for part in filter(None, map(str.strip, re.split(r"[|;,\n]", text))):
+        form = _LABELLED.fullmatch(part) if "=" in part else None
+        token, label = (form[1], form[2]) if form else (part, "")
+        token = "" if _plain(token) in _EMPTY else token
+        if re.search(r"\s", token):
+            return None, {}, (_unread("missing cells", text, "it may be a sentence; separate texts by |"),)
+        found[token] = label
+    labels = {token: label for token, label in found.items() if token and label}
+    return (["", *filter(None, found)] if any(found) else True), labels, ()
+
+
+def _complete(facts: Mapping[str, Any], name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return facts of a type that has all it needs, and what another lacks."""
+    type_ = facts.get("type")
+    if type_ == "code" and not facts.keys() & {"levels", "parents"}:
+        if "values" in facts and (levels := levels_named(name)) is not None:
+            return {**facts, "levels": list(levels)}, ()
+        why = (
+            "its groups are not given; name levels: [1, 3] or parents" if "values" in facts else "its list is not given"
+        )
+        return {**facts, "type": "category"}, (f"read as category: code ({why})",)
+    lacking = [
+        field.alias or key
+        for key, field in (type_named(type_).model_fields.items() if type_ in types() else ())
+        if field.is_required() and (field.alias or key) not in facts
+    ]
+    if lacking:
+        why = f"it needs {' and '.join(lacking)} in a column of its own"
+        why += f", or fake: and one of {', '.join(SUBJECTS)}" if type_ == "fake" else ""
+        return {}, (_unread("type", str(type_), why),)
+    return dict(facts), ()

@@ -8,10 +8,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from doublure.drafting.codebook import Entry
 from doublure.drafting.draft import Draft
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import read_metadata
 from doublure.errors import DoublureError, InputError
 from doublure.studio.project import Project
-from doublure.studio.steps.columns import in_words
 from doublure.studio.visit import Studio
 from doublure.support.files import write_atomic
 
@@ -73,10 +73,14 @@ def corrected(project: Project, old: Draft, new: Draft) -> Project:
     changed = {}
     for each in new.columns:
         before, column = known.get(each.name), project.column(each.name)
-        same = before is not None and (before.facts, before.left_out) == (each.facts, each.left_out)
+        same = before is not None and (before.facts, before.left_out, before.unread) == (
+            each.facts,
+            each.left_out,
+            each.unread,
+        )
         if column is not None and not same:
             changed[each.name] = column.changed(
-                facts=dict(each.facts), left_out=each.left_out, described=each.described
+                facts=dict(each.facts), left_out=each.left_out, described=each.described, unread=each.unread
             )
     return project.with_columns(changed)
 
@@ -88,5 +92,5 @@ def _said(name: str, entry: Entry | None) -> str:
     if entry.omitted:
         return "left out"
     facts: dict[str, Any] = {**entry.facts, **entry.files}
-    words = [str(facts.get("type", "")), in_words(name, {"type": "category", **facts}), entry.description]
+    words = [str(facts.get("type", "")), facts_in_words(name, {"type": "category", **facts}), entry.description]
     return " · ".join(filter(None, [*words, *entry.notes])) or "no fact"

@@ -22,11 +22,13 @@ from doublure.support.guessing import free_word
 FACTS = ("values", "bounds", "missing", "shares")
 """The facts that may be open or bought, as a codebook names them."""
 _APART = ("type", "description", "roles", *FACTS)
+_MARKS = "|,;{["
+"""Characters that stand in a list of values, and in YAML."""
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
     "values": "separated by |, -2..8 for numbers in a row, or the name of a file in the folder with one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
-    "missing": "no, yes, or the texts that mean missing, separated by |",
+    "missing": "no, yes, or the texts that mean missing, separated by |; |<0.2 for <0.2 beside empty cells",
     "shares": "such as {a: 0.3, b: 0.7}",
 }
 _NAMES = {"values": "Values", "bounds": "Bounds", "missing": "Missing cells", "shares": "Shares of values"}
@@ -76,6 +78,8 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
             price = float(known["learn"])
         words = ("lower", "upper") if fact == "bounds" else (fact,)
         own = {key: "" if _state(known) != "declared" else cells.get(key, "") for key in words}
+        if fact == "values" and isinstance(known, (list, tuple)) and len(known) == 1:
+            own = {key: _alone(cell) for key, cell in own.items()}
         field = FactField(
             key=fact,
             name=_NAMES[fact],
@@ -180,9 +184,15 @@ def _listed(text: str, folder: ProjectFolder) -> str:
 
     A field is no cell of a table, in which one value may be several that something else separates.
     """
-    if not text or any(mark in text for mark in "|,;{") or ".." in text:
+    if not text or any(mark in text for mark in _MARKS) or ".." in text:
         return text
     return f"{{file: {text}}}" if any(each.name == text and each.is_file() for each in folder.entries()) else f"{text}|"
+
+
+def _alone(cell: str) -> str:
+    """Return a list of one value as :func:`_listed` takes it, without the mark of a codebook behind it."""
+    bare = cell.removesuffix("|")
+    return cell if any(mark in bare for mark in _MARKS) or ".." in bare else bare
 
 
 def _yes_no(text: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from doublure.drafting.check import LEARN_EPSILON, check
 from doublure.drafting.codebook import OMITTED, fits_pattern
-from doublure.drafting.metadata.codebook import codebook_cells, keys_of_type, read_facts
+from doublure.drafting.metadata.codebook import facts_in_words, keys_of_type, read_facts
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import types
@@ -24,7 +24,6 @@ from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
 _LEFT = "left"
-_LONGEST_FACTS = 110
 _PRIVATE = 0o600
 _ROLES = (
     ("", "none"),
@@ -108,7 +107,7 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
         "roles": _ROLES,
         "types": types(),
         "here": search_query(visit),
-        "proposal": "" if column.proposal is None else in_words(column.name, column.proposal),
+        "proposal": "" if column.proposal is None else facts_in_words(column.name, column.proposal),
     }
 
 
@@ -127,7 +126,7 @@ def keep(visit: Visit) -> str:
     found.stop()
 
     def by(before: Project) -> Project:
-        return before.with_columns({column.name: column.changed(facts=facts, left_out=False)})
+        return before.with_columns({column.name: column.changed(facts=facts, left_out=False, unread=())})
 
     with found.at("edit--type"):
         visit.change(
@@ -295,7 +294,7 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
         row = Row(
             column=column,
             type=str(column.facts.get("type", "")),
-            facts="" if column.left_out else in_words(column.name, column.facts),
+            facts="" if column.left_out else facts_in_words(column.name, column.facts),
             state=state,
             open=missing,
             epsilon=cost,
@@ -303,30 +302,6 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
         )
         found.append(row)
     return found
-
-
-def in_words(name: str, facts: Mapping[str, Any]) -> str:
-    """Return facts in a line, as a codebook has them, without type, role and description."""
-    cells = codebook_cells(
-        name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
-    )
-    said = []
-    if "lower" in cells:
-        said.append(f"{cells['lower']} to {cells['upper']}")
-    for key, cell in cells.items():
-        if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
-            continue
-        price = facts[key]["learn"] if isinstance(facts.get(key), Mapping) and "learn" in facts[key] else None
-        if price is not None:
-            said.append(f"{key}: bought for ε = {price:g}")
-        elif key == "values":
-            said.append(cell.replace("|", " | "))
-        elif key == "missing":
-            said.append({"true": "may be missing", "false": "never missing"}.get(cell, f"missing: {cell}"))
-        else:
-            said.append(f"{key}: {cell}")
-    line = " · ".join(said)
-    return line if len(line) <= _LONGEST_FACTS else line[: _LONGEST_FACTS - 1] + "…"
 
 
 def wanted(row: Row, asked: str, state: str) -> bool:

@@ -96,7 +96,7 @@ def choose(visit: Visit, replaced: Mapping[str, bytes] = _NOTHING) -> str:
             return from_schema(new, made, kept)
         return from_draft(new, made, _free_name(studio, source, before))
 
-    said = " ".join(filter(None, (f"The header was read: {_counted(made)}.", made.not_in_data)))
+    said = " ".join(filter(None, (f"The header was read: {_counted(made)}.", made.not_read, made.not_in_data)))
     project = visit.change(chosen, said, undoes="the choice of the data", replaced=replaced)
     if project.own_schema and kept is None and project.schema_file is not None:
         text = made.to_yaml(studio.root)
@@ -219,6 +219,7 @@ def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
             proposal=None if each.proposal is None or each.proposal.column is None else dict(each.proposal.column),
             why="" if each.proposal is None else each.proposal.why,
             described=each.described,
+            unread=each.unread,
         )
         for each in (made.columns if held else ())
     )
