@@ -183,7 +183,7 @@ def test_all_that_is_wrong_with_related_tables_is_told_beside_its_field(related)
 
 def test_a_rule_of_one_table_stands_with_that_table(related):
     form = said_again(related.get("/people"), "/people/keep")
-    related.post("/people/keep", **(form | {"units": "60"}))
+    related.post("/people/keep", **(form | {"units": "60", "table1--max_children": "5", "table2--max_children": "4"}))
     text = "{implies: {when: {orders.note: x}, then: {orders.day: missing}}}"
     assert related.post("/columns/rule", rule_kind="yaml", rule_text=text).status_code == 200
     plain = related.project.plain_schema()
