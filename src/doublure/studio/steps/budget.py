@@ -81,7 +81,10 @@ def show(visit: Visit) -> Page:
         "figure": figure,
     }
     context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
-    if visit.query.get("forecast"):
+    made = None if context["fits"] is not None else _made(studio)
+    if made is not None:
+        context |= _forecast_of(made, quick=False)
+    elif visit.query.get("forecast"):
         try:
             context |= forecast_context(studio, project, project.epsilon, delta, project.method)
         except DoublureError as error:
@@ -121,12 +124,17 @@ def forecast(visit: Visit) -> Page:
 def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float, method: str) -> dict[str, Any]:
     """Return what the forecast of an ε and a δ shows."""
     made = plan(studio.schema(project), method=method, epsilon=epsilon, delta=delta, accountant=_QUICK)
+    return _forecast_of(made, quick=True)
+
+
+def _forecast_of(made: Plan, *, quick: bool) -> dict[str, Any]:
     found: PlanForecast = forecast_plan(made)
     covered = made.guarantee.kind in COVERED
     return {
         "forecast": found,
         "coin": coin_sentence(made.guarantee.model_dump()) if covered else "",
-        "epsilon": epsilon,
+        "epsilon": made.epsilon,
+        "quick": quick,
         "least": [each for each in found.columns if each.drowned or each.below][:_SHOWN],
         "more": max(0, sum(each.drowned or bool(each.below) for each in found.columns) - _SHOWN),
         "pairs": found.pairs[:_SHOWN],
@@ -194,14 +202,20 @@ def _ledger(studio: Studio, project: Project) -> dict[str, Any] | None:
         return None
 
 
+def _made(studio: Studio) -> Plan | None:
+    """Return the plan that is there; None where there is none, or it is damaged."""
+    try:
+        return Plan.load(studio.root / PLAN) if (studio.root / PLAN).is_file() else None
+    except DoublureError:
+        return None
+
+
 def _fits(visit: Visit) -> str | None:
     """Return why the plan that is there is not the one of this page; None if it is, or if there is none."""
-    path = visit.studio.root / PLAN
-    if not path.is_file():
+    if not (visit.studio.root / PLAN).is_file():
         return None
-    try:
-        made = Plan.load(path)
-    except DoublureError:
+    made = _made(visit.studio)
+    if made is None:
         return "It is damaged: make it again."
     project = visit.project
     same = made.epsilon == project.epsilon and made.delta == project.delta
