@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from browsing import Visitor, chromium
 from studios import StudioClient
 
 from doublure.studio.server import running
+from doublure.studio.steps.columns import in_words
 
 
 def links(answer):
@@ -73,6 +75,113 @@ def test_how_many_rows_hang_on_one_is_asked_for_at_once_by_its_table(tmp_path):
     assert beside.startswith("how many rows of orders one above has at most is empty")
     assert client.post("/people/keep", **form, **{"table1--max_children": "4"}).status_code == 200
     assert "/people#table1--max_children" not in links(client.get("/budget"))
+
+
+def test_what_is_public_is_said_as_people_write_it():
+    assert in_words("paid", {"type": "real", "bounds": [0.0, 1000000.0]}) == "0 to 1,000,000"
+    assert in_words("rate", {"type": "real", "bounds": [-0.25, 12345.5]}) == "-0.25 to 12,345.5"
+    assert in_words("born", {"type": "integer", "bounds": [1900, 2024]}) == "1900 to 2024"
+    assert in_words("day", {"type": "date", "bounds": ["2020-01-01", "2024-01-01"]}) == "2020-01-01 to 2024-01-01"
+    said = {"type": "boolean", "written": {"true": 1, "false": 0}, "missing": False}
+    assert in_words("vip", said) == "1 (yes) | 0 (no) · never missing"
+    assert in_words("one", {"type": "category", "values": ["a"]}) == "a"
+
+
+def test_the_two_cells_of_a_boolean_are_declared_alone_or_for_many(chosen):
+    ticked = {"names": ["sex", "ward"], "whom": "ticked"}
+    chosen.post("/columns/apply", do="retype", type="boolean", **ticked)
+    assert chosen.post("/columns/apply", do="values", many_values="Y|N", **ticked).status_code == 200
+    assert chosen.studio.schema().columns["ward"].written == {"true": "Y", "false": "N"}
+    assert 'value="Y | N"' in chosen.get("/columns?edit=ward").text
+    sent = {"edit--type": "boolean", "edit--missing-state": "declared", "edit--missing": "no"}
+    assert chosen.post("/columns/keep", name="sex", **sent, **{"edit--written": "1 | 0"}).status_code == 200
+    assert chosen.project.column("sex").facts["written"] == {"true": 1, "false": 0}
+    answer = chosen.post("/columns/keep", name="sex", **sent, **{"edit--written": "Y"})
+    assert answer.status_code == 422
+    assert 'id="edit--written-error"' in answer.text
+
+
+def test_a_precision_is_declared_for_many_and_passes_over_what_has_none(tmp_path):
+    (tmp_path / "labs.csv").write_text("sodium,urea,sex\n" + "140.5,5.25,f\n" * 20)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="labs.csv", form="codebook")
+    for name, type_ in (("sodium", "real"), ("urea", "real"), ("sex", "category")):
+        client.post("/columns/apply", do="retype", type=type_, names=[name], whom="ticked")
+    answer = client.post("/columns/apply", do="precision", many_precision="1", whom="shown")
+    assert "Precision declared: 2 columns." in answer.text
+    columns = client.studio.schema().columns
+    assert [columns[name].precision for name in ("sodium", "urea")] == [1, 1]
+    assert client.post("/columns/apply", do="precision", whom="shown").status_code == 422
+
+
+def test_what_buying_costs_is_said_before_and_above_half_warned_of(tmp_path):
+    names = [f"q{number}" for number in range(24)]
+    (tmp_path / "survey.csv").write_text(",".join(names) + "\n" + ",".join("1" * 24) + "\n")
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="survey.csv", form="codebook")
+    client.post("/columns/apply", do="retype", type="category", whom="shown")
+    client.post("/columns/apply", do="never_missing", whom="shown")
+    shown = client.get("/columns").text
+    assert "All 24 that are open here would cost ε = 1.2; the plan has ε = 1." in shown
+    assert "That is more than half of it." in shown
+    assert "bought-much" not in shown
+    few = client.get("/columns?q=q1").text  # q1 and q10 to q19
+    assert "All 11 that are open here would cost ε = 0.55" in few
+    answer = client.post("/columns/apply", do="buy", price="0.05", whom="shown")
+    assert sum(each.epsilon for each in client.studio.schema().questions) == pytest.approx(1.2)
+    assert "Bought facts cost ε = 1.2, and the plan has ε = 1" in re.sub("<[^>]*>", "", answer.text)
+
+
+def test_a_length_of_stay_is_proposed_as_what_lies_between_its_days(tmp_path):
+    (tmp_path / "stays.csv").write_text("admitted,discharged,los_days\n" + "2024-01-01,2024-01-04,3\n" * 9)
+    (tmp_path / "codes.csv").write_text(
+        "column,type,lower,upper,missing\nadmitted,date,2024-01-01,2024-12-31,false\n"
+        "discharged,date,2024-01-01,2025-12-31,false\nlos_days,integer,0,365,false\n"
+    )
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="stays.csv", codebook="codes.csv", form="codebook")
+    shown = client.get("/columns").text
+    assert "los_days = discharged − admitted, in days" in shown
+    assert "admitted ≤ discharged" in shown
+    rule = unescape(re.findall(r'name="rule_text" value="([^"]*difference[^"]*)"', shown)[0])
+    assert client.post("/columns/rule", rule_kind="yaml", rule_text=rule).status_code == 200
+    (kept,) = client.studio.schema().constraints
+    assert kept.word == "difference"
+    picked = {"rule_of": "los_days", "rule_first": "admitted", "rule_second": "discharged", "unit": "day"}
+    client.post("/columns/unrule", number="0")
+    assert client.post("/columns/rule", rule_kind="difference", **picked).status_code == 200
+    assert client.studio.schema().constraints == (kept,)
+
+
+def test_a_proposed_rule_of_related_tables_names_their_columns(tmp_path):
+    (tmp_path / "stays").mkdir()
+    (tmp_path / "stays" / "patients.csv").write_text("patient_id,sex\n1,f\n2,m\n")
+    (tmp_path / "stays" / "stays.csv").write_text("patient_id,admitted,discharged\n1,2024-01-01,2024-01-04\n")
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="stays", form="codebook", root="patients").status_code == 200
+    shown = client.get("/columns").text
+    assert "stays.admitted ≤ stays.discharged" in shown
+    rule = unescape(re.findall(r'name="rule_text" value="([^"]*at_most[^"]*)"', shown)[0])
+    assert client.post("/columns/rule", rule_kind="yaml", rule_text=rule).status_code == 200
+
+
+def test_what_does_not_fit_says_what_an_owner_may_do(described):
+    root = described.studio.root
+    rows = pd.read_csv(root / "visits.csv", dtype=str)
+    rows.loc[:2, "ward"] = "secret-ward"
+    rows.to_csv(root / "visits.csv", index=False)
+    shown = described.post("/columns/misfits", owner="yes").text
+    assert "is refused" in shown
+    assert "Ask the keeper of the codebook" in shown
+    assert "secret-ward" not in shown
+    described.post("/columns/misfit", misfit="coerce")
+    assert described.studio.schema().misfit == "coerce"
+    shown = described.post("/columns/misfits", owner="yes").text
+    assert "takes it" in shown
+    assert "is refused" not in shown.split('class="panel private"')[1].split("</table>")[0]
+    described.post("/columns/misfit", misfit="refuse")
+    assert "misfit" not in described.project.keys
+    assert described.post("/columns/misfit", misfit="no").status_code == 422
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

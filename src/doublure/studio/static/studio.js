@@ -201,6 +201,23 @@ document.addEventListener("input", (event) => {
     for (const each of document.querySelectorAll(`input[type=checkbox][name="${field.dataset.all}"]`)) { each.checked = field.checked; touched.add(each); }
 });
 
+// What buying costs, before it is bought: of the columns that are ticked, or of all that are shown.
+document.addEventListener("change", () => weigh());
+document.addEventListener("input", (event) => { if (event.target.id === "price") weigh(); });
+function weigh() {
+  const said = document.getElementById("to-buy");
+  const price = Number(document.getElementById("price")?.value.replace(",", ""));
+  if (!said || !(price > 0)) return;
+  const every = document.getElementById("whom-shown").checked;
+  const facts = [...document.querySelectorAll("[data-buys]")].filter((each) => every || each.checked).reduce((sum, each) => sum + Number(each.dataset.buys), 0);
+  const [spent, plan] = [Number(said.dataset.spent), Number(said.dataset.plan)];
+  const shown = (number) => String(Number(number.toPrecision(6)));
+  const over = document.createElement("b");
+  over.className = "over";
+  over.textContent = facts && facts * price + spent > plan / 2 ? " That is more than half of it." : "";
+  said.replaceChildren(`${facts} open ${facts === 1 ? "fact" : "facts"} of ${every ? "all that are shown" : "those that are ticked"} would cost ε = ${shown(facts * price)}${spent ? `, beside ε = ${shown(spent)} for what is bought already` : ""}; the plan has ε = ${shown(plan)}.`, over);
+}
+
 // An element with data-poll asks for itself again, until it comes back without.
 function poll(element) {
   setTimeout(async () => {

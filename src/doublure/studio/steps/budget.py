@@ -108,7 +108,10 @@ def _open_facts(project: Project, schema: Schema) -> list[OpenFact]:
         elif project.own_schema:
             found.append(OpenFact(path, "/columns"))
         else:
-            said = {UNIT_ID: f"whose {', '.join(schema.open_ids)} is", "units": f"how many there are ({schema.unit.name})"}
+            said = {
+                UNIT_ID: f"whose {', '.join(schema.open_ids)} is",
+                "units": f"how many there are ({schema.unit.name})",
+            }
             found.append(OpenFact(said.get(path, path), "/people"))
     return found
 

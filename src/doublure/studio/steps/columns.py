@@ -18,7 +18,15 @@ from doublure.studio import script
 from doublure.studio.project import Project, ProjectColumn, refuse_outside
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import misfits, rules
-from doublure.studio.steps.column_form import STATES, bought, fact_fields, facts_entered, further_fields, judged
+from doublure.studio.steps.column_form import (
+    STATES,
+    bought,
+    fact_fields,
+    facts_entered,
+    further_fields,
+    judged,
+    written_words,
+)
 from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
@@ -26,6 +34,8 @@ from doublure.support.files import write_atomic
 _LEFT = "left"
 _LONGEST_FACTS = 110
 _PRIVATE = 0o600
+_EXACT, _GROUPED = 1e15, 1e4
+"""Above the first a float may not be exact; below the second no comma is written, as a year has none."""
 _ROLES = (
     ("", "none"),
     ("target", "target: to be predicted"),
@@ -81,6 +91,8 @@ def show(visit: Visit) -> Page:
         "state": state,
         "types": types(),
         "price": LEARN_EPSILON,
+        "to_buy": {row.column.name: number for row in shown if (number := _to_buy(row))},
+        "plan_epsilon": project.epsilon,
         "here": search_query(visit),
         "target": schema.target,
         "notes": [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None],
@@ -92,6 +104,17 @@ def show(visit: Visit) -> Page:
     if edited is not None:
         context |= edit_context(visit, edited, visit.query.get("type") or visit.text("edit--type"))
     return Page("columns.html.j2", context)
+
+
+def _to_buy(row: Row) -> int:
+    """Return how many facts of a column would be bought with what is open."""
+    if not row.open:
+        return 0
+    try:
+        after = bought(row.column.facts, row.column.name, LEARN_EPSILON)
+    except DoublureError:
+        return 0
+    return sum(after.get(fact) != row.column.facts.get(fact) for fact in row.open)
 
 
 def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, Any]:
@@ -233,7 +256,9 @@ def _may_be_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
 def _declare_values(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not visit.text("many_values"):
         raise SettingError("are not given", field="values", remedy="write them, separated by |")
-    return _fact(column, read_facts({"values": visit.text("many_values")}, column.name))
+    words = column.facts.get("type") == "boolean"  # a boolean has no list: its two cells are how it is written
+    facts = written_words(visit.text("many_values")) if words else {"values": visit.text("many_values")}
+    return _fact(column, facts if words else read_facts(facts, column.name))
 
 
 def _declare_bounds(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -241,6 +266,14 @@ def _declare_bounds(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
     if not all(ends.values()):
         raise SettingError("are not given", field="bounds", remedy="write the least and the greatest")
     return _fact(column, read_facts(ends, column.name))
+
+
+def _precision(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    if not visit.text("many_precision"):
+        raise SettingError("is not given", field="precision", remedy="write how many decimals")
+    if "precision" not in keys_of_type(str(column.facts["type"])):
+        return None
+    return _fact(column, read_facts({"precision": visit.text("many_precision")}, column.name))
 
 
 def _buy(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -261,6 +294,7 @@ _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] =
     "may_be_missing": _may_be_missing,
     "values": _declare_values,
     "bounds": _declare_bounds,
+    "precision": _precision,
     "buy": _buy,
 }
 _SAID = {
@@ -272,6 +306,7 @@ _SAID = {
     "may_be_missing": "May be missing",
     "values": "Values declared",
     "bounds": "Bounds declared",
+    "precision": "Precision declared",
     "buy": "Open facts are bought",
 }
 
@@ -312,7 +347,7 @@ def in_words(name: str, facts: Mapping[str, Any]) -> str:
     )
     said = []
     if "lower" in cells:
-        said.append(f"{cells['lower']} to {cells['upper']}")
+        said.append(" to ".join(map(_figure, facts["bounds"])))
     for key, cell in cells.items():
         if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
             continue
@@ -320,13 +355,26 @@ def in_words(name: str, facts: Mapping[str, Any]) -> str:
         if price is not None:
             said.append(f"{key}: bought for ε = {price:g}")
         elif key == "values":
-            said.append(cell.replace("|", " | "))
+            said.append(cell.removesuffix("|").replace("|", " | "))
         elif key == "missing":
             said.append({"true": "may be missing", "false": "never missing"}.get(cell, f"missing: {cell}"))
+        elif key == "written" and isinstance(facts[key], Mapping):
+            said.append(" | ".join(f"{word} ({_TRUTHS[truth]})" for truth, word in facts[key].items()))
         else:
             said.append(f"{key}: {cell}")
     line = " · ".join(said)
     return line if len(line) <= _LONGEST_FACTS else line[: _LONGEST_FACTS - 1] + "…"
+
+
+_TRUTHS = {"true": "yes", "false": "no"}
+
+
+def _figure(end: Any) -> str:
+    """Return an end of bounds as people write it: 1,000,000 and not 1000000.0."""
+    if isinstance(end, bool) or not isinstance(end, (int, float)):
+        return str(end)
+    whole = float(end).is_integer() and abs(end) < _EXACT
+    return (f"{int(end):,}" if abs(end) >= _GROUPED else f"{int(end)}") if whole else f"{end:,}"
 
 
 def wanted(row: Row, asked: str, state: str) -> bool:

@@ -136,7 +136,9 @@ def _most(visit: Visit, field: str, name: str) -> int:
     """Return how many rows a parent has at most."""
     if not visit.text(field):
         remedy = f"write what is public of any such tables, 1 to {MOST_CHILDREN}"
-        raise InputError(f"how many rows of {printable(name)} one above has at most is empty", field=field, remedy=remedy)
+        raise InputError(
+            f"how many rows of {printable(name)} one above has at most is empty", field=field, remedy=remedy
+        )
     number = visit.number(field)
     if number != int(number) or not 1 <= number <= MOST_CHILDREN:
         remedy = "write what is public of any such tables"
