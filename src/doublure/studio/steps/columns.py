@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from doublure.drafting.check import LEARN_EPSILON, check
+from doublure.drafting.check import LEARN_EPSILON, Finding, check
 from doublure.drafting.codebook import OMITTED, fits_pattern
 from doublure.drafting.metadata.codebook import codebook_cells, keys_of_type, read_facts
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import types
 from doublure.schema.fact_states import UNDECLARED
+from doublure.schema.unit import UNIT_ID
 from doublure.studio import script
 from doublure.studio.project import Project, ProjectColumn, refuse_outside
 from doublure.studio.step import Page, Step
@@ -95,7 +96,7 @@ def show(visit: Visit) -> Page:
         "plan_epsilon": project.epsilon,
         "here": search_query(visit),
         "target": schema.target,
-        "notes": [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None],
+        "notes": _worth_knowing(project, schema),
         "edit": None,
         **rules.context(visit, schema),
         **misfits.context(visit),
@@ -104,6 +105,13 @@ def show(visit: Visit) -> Page:
     if edited is not None:
         context |= edit_context(visit, edited, visit.query.get("type") or visit.text("edit--type"))
     return Page("columns.html.j2", context)
+
+
+def _worth_knowing(project: Project, schema: Schema) -> list[Finding]:
+    """Return what ``schema check`` notes; whose the rows are is no note once it was answered."""
+    answered = bool(project.answers.get("people"))
+    notes = [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None]
+    return [each for each in notes if not (answered and each.path == UNIT_ID)]
 
 
 def _to_buy(row: Row) -> int:
