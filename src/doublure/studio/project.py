@@ -163,8 +163,8 @@ class Project(Frozen):
     def plain_unit(self) -> dict[str, Any]:
         """The unit as the schema file has it.
 
-        Where each row is a different person, an id that comes into the schema names that person: a schema with an id
-        that is nobody's is open, and a fit refuses data in which an id of one row each stands twice.
+        Where each row is a different person, an id that comes into the schema names that person. Left without a unit
+        the id would be open. A fit refuses data in which it repeats.
         """
         one = self.answers.get("people", {}).get("who") == ONE_EACH and not self.tables
         ids = [each.name for each in self.columns if not each.left_out and each.facts.get("type") == "id"]

@@ -41,7 +41,7 @@ class Precedent(NamedTuple):
 
 
 class OpenFact(NamedTuple):
-    """A fact that nobody has decided yet: in words, and the address where it is decided."""
+    """A fact that is not decided yet: in words, and the address where it is decided."""
 
     words: str
     address: str
@@ -83,7 +83,7 @@ def show(visit: Visit) -> Page:
     context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
     made = None if context["fits"] is not None else _made(studio)
     if made is not None:
-        context |= _forecast_of(made, quick=False)
+        context |= _shown_forecast(made, quick=False)
     elif visit.query.get("forecast"):
         try:
             context |= forecast_context(studio, project, project.epsilon, delta, project.method)
@@ -127,10 +127,10 @@ def forecast(visit: Visit) -> Page:
 def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float, method: str) -> dict[str, Any]:
     """Return what the forecast of an ε and a δ shows."""
     made = plan(studio.schema(project), method=method, epsilon=epsilon, delta=delta, accountant=_QUICK)
-    return _forecast_of(made, quick=True)
+    return _shown_forecast(made, quick=True)
 
 
-def _forecast_of(made: Plan, *, quick: bool) -> dict[str, Any]:
+def _shown_forecast(made: Plan, *, quick: bool) -> dict[str, Any]:
     found: PlanForecast = forecast_plan(made)
     covered = made.guarantee.kind in COVERED
     return {
