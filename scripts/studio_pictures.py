@@ -55,6 +55,7 @@ def walk(visitor: Visitor, shown: Any) -> None:
     visitor.go("/budget")
     visitor.fill(epsilon="1", dataset="census")
     visitor.wait("Suppose that a coin")
+    visitor.page.locator("label[for=slider]").evaluate("each => each.scrollIntoView()")
     shown("budget")
     visitor.press("button:has-text('Make the plan')")
     visitor.go("/fit")
@@ -82,7 +83,8 @@ def walk(visitor: Visitor, shown: Any) -> None:
     visitor.wait("It agrees with its card")
     visitor.fill(column="education", where0="sex", is0="Female")
     visitor.press("#count")
-    visitor.page.locator("#explore-title").scroll_into_view_if_needed()
+    visitor.page.wait_for_timeout(500)  # the form asks 200 ms after the last key
+    visitor.page.locator("#explore-title").evaluate("each => each.scrollIntoView()")
     shown("received")
 
 

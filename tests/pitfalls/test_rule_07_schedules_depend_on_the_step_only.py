@@ -155,8 +155,7 @@ def test_labels_change_no_schedule_and_no_end(lab):
     check_labels_change_no_schedule_and_no_end(lab)
 
 
-LOT = "self.gradients(records, __import__('numpy').arange(records.n_units))"
-MEDIAN = f"float(torch.cat([part.norms() for part in {LOT}] or [torch.ones(1).double()]).median())"
+MEDIAN = "float(torch.cat([part.norms() for part in lot] or [torch.ones(1).double()]).median())"
 LARGEST = "float(norms.nan_to_num().max()) if len(norms) else max_grad_norm"
 WHILE = "teacher.taken < teacher.steps"
 EARLY = f"{WHILE} and (teacher.taken < 4 or float(teacher._records._compact[:, 0].sum()) < 60)"

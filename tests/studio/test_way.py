@@ -7,13 +7,17 @@ import re
 import shutil
 import time
 import zipfile
+from argparse import Namespace
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
 from studios import StudioClient
 
 import doublure as db
+from doublure.studio.pages import render
 from doublure.studio.runs import jobs_in
+from doublure.support.progress import StageProgress
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -146,6 +150,50 @@ def test_the_release_says_what_goes_to_whom(released):
     card = client.get("/release/written")
     assert "Synthetic &lt;b&gt;people&lt;/b&gt;" in card.text
     assert card.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+
+
+def test_a_bundle_that_does_not_agree_with_its_card_is_not_to_be_sent(released, tmp_path):
+    client = StudioClient(shutil.copytree(released, tmp_path / "changed"))
+    rows = tmp_path / "changed" / "bundle" / "synthetic.csv"
+    rows = rows if rows.is_file() else next((tmp_path / "changed" / "bundle").rglob("*.csv"))
+    rows.write_text(rows.read_text() + "Female,20\n")
+    client.post("/release/check")
+    assert ended(client, "verify").state == "refused"
+    shown = client.get("/release").text
+    assert "Send nothing of it" in shown
+    assert "Send the bundle" not in shown
+    assert "/release/archive" not in shown
+    assert '<details id="another" open>' in shown
+
+
+def test_a_page_of_rows_to_compare_with_lists_files_of_rows_alone(released):
+    listed = re.findall(r'<option value="([^"]+)"', StudioClient(released).get("/look").text)
+    assert set(listed) == {"people.csv"}
+
+
+def test_what_is_left_in_the_ledger_follows_its_charge(client):
+    assert "ε = 1.5" in client.get("/fit/left").text
+    client.post("/fit/start")
+    ended(client, "fit")
+    assert "ε = 0.5" in client.get("/fit/left").text
+    assert "data-poll" not in client.get("/fit/left").text
+
+
+def test_a_stage_whose_work_is_done_shows_no_full_bar(fitted):
+    job = jobs_in(StudioClient(fitted).studio).latest("fit")
+    asked = {"job": job, "alive": True, "step": "fit"}
+    now = StageProgress(stage="noise", number=2, total=6_000, done=6_000, elapsed=3.0, left=None)
+    shown = render("progress.html.j2", asked | {"job": Namespace(name=job.name, progress=now)})
+    assert "6,000 of 6,000" not in shown
+    assert "<progress max" not in shown
+    shown = render("progress.html.j2", asked | {"job": Namespace(name=job.name, progress=replace(now, done=5_999))})
+    assert "5,999 of 6,000" in shown
+
+
+def test_the_forecast_of_a_plan_that_is_made_stands_there_at_once(client):
+    shown = client.get("/budget").text
+    assert "Of the plan that is made" in shown
+    assert "Reading the plan" not in shown
 
 
 def test_the_saved_commands_are_those_that_ran(released):

@@ -17,12 +17,15 @@ from doublure.schema import Schema
 from doublure.schema.fact_states import UNDECLARED, Frozen
 from doublure.schema.messages import finding
 from doublure.schema.rule_files import with_files
+from doublure.schema.unit import people_in
 from doublure.studio.folder import ProjectFolder
 from doublure.support import yaml12
 
 FILE = "project.yaml"
 PLAN, RUN, BUNDLE = "plan.json", "run", "bundle"
 """Names of what the later commands write."""
+ONE_EACH = "one"
+"""The answer that each row is a different person."""
 
 
 class DataSource(Frozen):
@@ -158,9 +161,21 @@ class Project(Frozen):
         for name in filter(None, names):
             folder.path(str(name))
 
+    @property
+    def plain_unit(self) -> dict[str, Any]:
+        """The unit as the schema file has it.
+
+        Where each row is a different person, an id that comes into the schema names that person. Left without a unit
+        the id would be open. A fit refuses data in which it repeats.
+        """
+        one = self.answers.get("people", {}).get("who") == ONE_EACH and not self.tables
+        ids = [each.name for each in self.columns if not each.left_out and each.facts.get("type") == "id"]
+        named = [name for name in ids if people_in(name) is not None] or ids
+        return dict(self.unit) | ({"id": named[0]} if one and named and self.unit.get("id") is None else {})
+
     def plain_schema(self) -> dict[str, Any]:
         """Return the schema as its file has it: files of values are named, and not read."""
-        head = {"doublure": 1, "kind": self.kind, "unit": dict(self.unit), "units": self.units, **self.keys}
+        head = {"doublure": 1, "kind": self.kind, "unit": self.plain_unit, "units": self.units, **self.keys}
         columns = {each.name: dict(each.facts) for each in self.columns if not each.left_out}
         rules = [dict(rule) for rule in self.rules]
         if not self.tables:

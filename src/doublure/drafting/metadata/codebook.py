@@ -57,6 +57,9 @@ _PAIRS = {"written": ("true", "false")}
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _LONGEST_FACTS = 110
+_EXACT, _GROUPED = 1e15, 1e4
+"""Above the first a float may not be exact; below the second no comma is written, as a year has none."""
+_TRUTHS = {"true": "yes", "false": "no"}
 """Characters of a column's facts in a line."""
 _EXAMPLES = {
     "values": "separate values by |, write whole numbers from -2 to 8 as -2..8, and end a single value with |",
@@ -446,7 +449,7 @@ def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
     )
     said = []
     if "lower" in cells:
-        said.append(f"{cells['lower']} to {cells['upper']}")
+        said.append(" to ".join(map(_figure, facts["bounds"])))
     for key, cell in cells.items():
         if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
             continue
@@ -458,10 +461,20 @@ def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
         elif key == "missing":
             texts = f"missing: {f'empty{cell}' if cell.startswith('|') else cell}".replace("|", " | ")
             said.append({"true": "may be missing", "false": "never missing"}.get(cell, texts))
+        elif key == "written" and isinstance(facts[key], Mapping):
+            said.append(" | ".join(f"{word} ({_TRUTHS[truth]})" for truth, word in facts[key].items()))
         else:
             said.append(f"{key}: {cell}")
     told = " · ".join(said)
     return told if len(told) <= _LONGEST_FACTS else told[: _LONGEST_FACTS - 1] + "…"
+
+
+def _figure(end: Any) -> str:
+    """Return an end of bounds as people write it: 1,000,000 and not 1000000.0."""
+    if isinstance(end, bool) or not isinstance(end, (int, float)):
+        return str(end)
+    whole = float(end).is_integer() and abs(end) < _EXACT
+    return (f"{int(end):,}" if abs(end) >= _GROUPED else f"{int(end)}") if whole else f"{end:,}"
 
 
 def _spellings(fact: Any) -> Iterator[str]:

@@ -22,11 +22,36 @@ function kept() {
   };
 }
 
-function show(text, address, before, push) {
+// What was typed, and not sent: a page that comes anew, such as when a command has ended, takes none of it away. A form
+// is told by where it goes to and what it is about, so that nothing of one column comes into another's.
+const touched = new WeakSet();
+const about = (form) => [form.getAttribute("action"), ...[...form.elements].filter((each) => each.type === "hidden" && each.name !== "version").map((each) => `${each.name}=${each.value}`)].join("\n");
+
+function typed(sent) {
+  return [...document.querySelectorAll("#main form")].filter((form) => (form === sent) === form.hasAttribute("data-search")).flatMap((form) =>
+    [...form.elements].filter((field) => touched.has(field)).map((field) => ({ form: about(form), field })));
+}
+
+function restore(kept) {
+  const forms = new Map([...document.querySelectorAll("#main form")].map((form) => [about(form), form]));
+  for (const { form, field } of kept) {
+    const fresh = [...(forms.get(form)?.elements || [])].find((each) =>
+      each.name === field.name && each.id === field.id && each.type === field.type && (!["checkbox", "radio"].includes(each.type) || each.value === field.value));
+    if (!fresh) continue;
+    touched.add(fresh);
+    if (["checkbox", "radio"].includes(fresh.type)) fresh.checked = field.checked;
+    else if (fresh.type === "file") fresh.files = field.files;
+    else if (fresh.tagName !== "SELECT" || [...fresh.options].some((each) => each.value === field.value)) fresh.value = field.value;
+  }
+}
+
+function show(text, address, push, sent) {
   const made = new DOMParser().parseFromString(text, "text/html");
   const main = made.getElementById("main");
   if (!main) { document.location.assign(address); return; }
   const samePage = new URL(address, document.location).pathname === document.location.pathname;
+  const before = kept(); // as it is now, and not as it was when the page was asked for
+  const unsent = samePage ? typed(sent) : [];
   document.title = made.title;
   for (const part of ["header.head", "#main"]) {
     const [old, fresh] = [document.querySelector(part), made.querySelector(part)];
@@ -34,6 +59,7 @@ function show(text, address, before, push) {
   }
   if (push) history.pushState({}, "", address);
   else history.replaceState({}, "", address);
+  restore(unsent);
   for (const id of before.open) document.getElementById(id)?.setAttribute("open", "");
   const errors = document.getElementById("errors");
   const wanted = samePage && before.id ? document.getElementById(before.id) : null;
@@ -56,22 +82,33 @@ function show(text, address, before, push) {
 }
 
 let current = null;
+let taking = false; // a form is on its way: nothing else is taken until the answer is there
 
-async function load(address, options, push) {
+function hold(on) {
+  taking = on;
+  const main = document.getElementById("main");
+  if (main) main.inert = on;
+}
+
+async function load(address, options, push, sent) {
   current?.abort();
   const mine = current = new AbortController();
-  const before = kept();
+  const focus = document.activeElement;
   busy.hidden = false;
   document.getElementById("main").setAttribute("aria-busy", "true");
+  if (options.method) hold(true);
   try {
     const answer = await fetch(address, { ...options, signal: mine.signal, credentials: "same-origin" });
     const type = answer.headers.get("content-type") || "";
     if (!type.startsWith("text/html")) { say(type.startsWith("text/plain") ? await answer.text() : ""); return; }
     const where = answer.redirected || !options.method || options.method === "get" ? answer.url : document.location.href;
-    show(await answer.text(), where, before, push && where !== document.location.href);
+    const text = await answer.text();
+    if (options.method) { hold(false); if (document.activeElement === document.body) focus?.focus({ preventScroll: true }); }
+    show(text, where, push && where !== document.location.href, sent);
   } catch (error) {
     if (error.name !== "AbortError") say("The studio does not answer. Start it again with doublure studio.");
   } finally {
+    if (options.method && taking) { hold(false); focus?.focus(); }
     if (mine === current) { // a later request shows for itself that it is busy
       busy.hidden = true;
       document.getElementById("main")?.removeAttribute("aria-busy");
@@ -84,10 +121,10 @@ function send(form, submitter) {
   if (form.getAttribute("method") === "get") {
     const address = new URL(form.getAttribute("action"), document.location);
     address.search = new URLSearchParams(data).toString();
-    return load(address, {}, true);
+    return load(address, {}, true, form);
   }
   const body = form.getAttribute("enctype") === "multipart/form-data" ? data : new URLSearchParams(data);
-  return load((submitter && submitter.getAttribute("formaction")) || form.getAttribute("action"), { method: "post", body }, false);
+  return load((submitter && submitter.getAttribute("formaction")) || form.getAttribute("action"), { method: "post", body }, false, form);
 }
 
 const own = (address) => address.origin === document.location.origin && !address.pathname.startsWith("/static/");
@@ -96,7 +133,8 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.hasAttribute("target") || form.hasAttribute("data-plain")) return;
   event.preventDefault();
-  say("Working …");
+  if (taking) return;
+  if (form.getAttribute("method") !== "get") say("Working …");
   send(form, event.submitter);
 });
 
@@ -106,6 +144,7 @@ document.addEventListener("click", (event) => {
   if (link.dataset.plain !== undefined) return;
   const address = new URL(link.href);
   if (!own(address)) return;
+  if (taking) { event.preventDefault(); say("Still working: the page comes when it is done."); return; }
   if (address.pathname === document.location.pathname && address.search === document.location.search && address.hash) {
     const field = document.querySelector(`[id="${CSS.escape(address.hash.slice(1))}"]`);
     if (field && field.matches("input, select, textarea")) { event.preventDefault(); field.focus(); }
@@ -143,10 +182,12 @@ async function refresh(form) {
 document.addEventListener("input", (event) => {
   const field = event.target;
   const pair = field.dataset.mirror && document.getElementById(field.dataset.mirror);
+  touched.add(field);
+  if (pair) touched.add(pair);
   if (pair) pair.value = field.dataset.log !== undefined ? Number((10 ** field.value).toPrecision(2)) : Math.log10(field.value);
   const form = field.form;
   const picked = field.dataset.picks && document.getElementById(field.dataset.picks);
-  if (picked) picked.checked = true;
+  if (picked) { picked.checked = true; touched.add(picked); }
   if (told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
     document.getElementById(told(form, "data-live"))?.setAttribute("aria-busy", "true"); // heard, before it is asked for
     clearTimeout(timer);
@@ -157,8 +198,25 @@ document.addEventListener("input", (event) => {
     timer = setTimeout(() => send(form, null), 200);
   }
   if (field.dataset.all !== undefined)
-    for (const each of document.querySelectorAll(`input[type=checkbox][name="${field.dataset.all}"]`)) each.checked = field.checked;
+    for (const each of document.querySelectorAll(`input[type=checkbox][name="${field.dataset.all}"]`)) { each.checked = field.checked; touched.add(each); }
 });
+
+// What buying costs, before it is bought: of the columns that are ticked, or of all that are shown.
+document.addEventListener("change", () => weigh());
+document.addEventListener("input", (event) => { if (event.target.id === "price") weigh(); });
+function weigh() {
+  const said = document.getElementById("to-buy");
+  const price = Number(document.getElementById("price")?.value.replace(",", ""));
+  if (!said || !(price > 0)) return;
+  const every = document.getElementById("whom-shown").checked;
+  const facts = [...document.querySelectorAll("[data-buys]")].filter((each) => every || each.checked).reduce((sum, each) => sum + Number(each.dataset.buys), 0);
+  const [spent, plan] = [Number(said.dataset.spent), Number(said.dataset.plan)];
+  const shown = (number) => String(Number(number.toPrecision(6)));
+  const over = document.createElement("b");
+  over.className = "over";
+  over.textContent = facts && facts * price + spent > plan / 2 ? " That is more than half of it." : "";
+  said.replaceChildren(`${facts} open ${facts === 1 ? "fact" : "facts"} of ${every ? "all that are shown" : "those that are ticked"} would cost ε = ${shown(facts * price)}${spent ? `, beside ε = ${shown(spent)} for what is bought already` : ""}; the plan has ε = ${shown(plan)}.`, over);
+}
 
 // An element with data-poll asks for itself again, until it comes back without.
 function poll(element) {
@@ -182,6 +240,11 @@ function start(within) {
 }
 
 document.addEventListener("keydown", (event) => {
+  const searched = event.key === "Escape" && event.target.closest("[data-search]");
+  if (searched && document.querySelector("[data-found]")) { // on to what was found, which stays
+    event.preventDefault();
+    document.querySelector("[data-found]").focus();
+  }
   if (event.key === "/" && !event.target.closest("input, select, textarea")) {
     const search = document.querySelector("[data-search] input[type=search]");
     if (search) { event.preventDefault(); search.focus(); }

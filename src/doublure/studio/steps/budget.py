@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from doublure.access import COVERED
 from doublure.errors import DoublureError, InputError, LedgerError, SettingError
@@ -14,6 +15,8 @@ from doublure.planning import Plan, plan
 from doublure.planning.forecasts import PlanForecast, forecast_plan
 from doublure.planning.offers import method_offers
 from doublure.releasing.plain_words import coin_sentence
+from doublure.schema import Schema
+from doublure.schema.unit import UNIT_ID
 from doublure.studio import script
 from doublure.studio.project import PLAN, Project
 from doublure.studio.step import Page, Step
@@ -37,6 +40,13 @@ class Precedent(NamedTuple):
     unit: str
 
 
+class OpenFact(NamedTuple):
+    """A fact that is not decided yet: in words, and the address where it is decided."""
+
+    words: str
+    address: str
+
+
 PRECEDENTS = (
     Precedent("Synthetic census linked with deaths, ONS (England and Wales)", "1", "–", "person"),
     Precedent("Page views by country, Wikimedia", "about 1", "1e-7", "the first ten pages of a device and day"),
@@ -49,7 +59,7 @@ def show(visit: Visit) -> Page:
     """Show the ledger and the choice of ε."""
     project, studio = visit.project, visit.studio
     schema = studio.schema(project) if project.schema_file else None
-    open_facts = len(schema.undeclared) if schema is not None else 0
+    open_facts = [] if schema is None else _open_facts(project, schema)
     if schema is None or open_facts:
         return Page("budget.html.j2", {"ready": False, "open": open_facts})
     delta = project.delta or script.usual_delta(schema.public_units)
@@ -71,12 +81,39 @@ def show(visit: Visit) -> Page:
         "figure": figure,
     }
     context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
-    if visit.query.get("forecast"):
+    made = None if context["fits"] is not None else _made(studio)
+    if made is not None:
+        context |= _shown_forecast(made, quick=False)
+    elif visit.query.get("forecast"):
         try:
             context |= forecast_context(studio, project, project.epsilon, delta, project.method)
         except DoublureError as error:
             context |= {"refused": str(error)}
     return Page("budget.html.j2", context)
+
+
+def _open_facts(project: Project, schema: Schema) -> list[OpenFact]:
+    """Return what keeps a plan from being made, each with where it is decided."""
+    columns = {schema.path_of(name): name for name in schema.columns}
+    tables = {f"tables.{name}.max_children": (number, name) for number, name in enumerate(project.tables)}
+    found = []
+    for path in schema.undeclared:
+        under, _, fact = path.rpartition(".")
+        if path in tables:
+            number, name = tables[path]
+            found.append(OpenFact(f"{name}: rows of one above, at most", f"/people#table{number}--max_children"))
+        elif under in columns and not project.own_schema:
+            query = urlencode({"state": "undeclared", "edit": columns[under]})
+            found.append(OpenFact(f"{columns[under]}: {fact}", f"/columns?{query}#edit"))
+        elif project.own_schema:
+            found.append(OpenFact(path, "/columns"))
+        else:
+            said = {
+                UNIT_ID: f"whose {', '.join(schema.open_ids)} is",
+                "units": f"how many there are ({schema.unit.name})",
+            }
+            found.append(OpenFact(said.get(path, path), "/people"))
+    return found
 
 
 def forecast(visit: Visit) -> Page:
@@ -90,12 +127,17 @@ def forecast(visit: Visit) -> Page:
 def forecast_context(studio: Studio, project: Project, epsilon: float, delta: float, method: str) -> dict[str, Any]:
     """Return what the forecast of an ε and a δ shows."""
     made = plan(studio.schema(project), method=method, epsilon=epsilon, delta=delta, accountant=_QUICK)
+    return _shown_forecast(made, quick=True)
+
+
+def _shown_forecast(made: Plan, *, quick: bool) -> dict[str, Any]:
     found: PlanForecast = forecast_plan(made)
     covered = made.guarantee.kind in COVERED
     return {
         "forecast": found,
         "coin": coin_sentence(made.guarantee.model_dump()) if covered else "",
-        "epsilon": epsilon,
+        "epsilon": made.epsilon,
+        "quick": quick,
         "least": [each for each in found.columns if each.drowned or each.below][:_SHOWN],
         "more": max(0, sum(each.drowned or bool(each.below) for each in found.columns) - _SHOWN),
         "pairs": found.pairs[:_SHOWN],
@@ -163,14 +205,20 @@ def _ledger(studio: Studio, project: Project) -> dict[str, Any] | None:
         return None
 
 
+def _made(studio: Studio) -> Plan | None:
+    """Return the plan that is there; None where there is none, or it is damaged."""
+    try:
+        return Plan.load(studio.root / PLAN) if (studio.root / PLAN).is_file() else None
+    except DoublureError:
+        return None
+
+
 def _fits(visit: Visit) -> str | None:
     """Return why the plan that is there is not the one of this page; None if it is, or if there is none."""
-    path = visit.studio.root / PLAN
-    if not path.is_file():
+    if not (visit.studio.root / PLAN).is_file():
         return None
-    try:
-        made = Plan.load(path)
-    except DoublureError:
+    made = _made(visit.studio)
+    if made is None:
         return "It is damaged: make it again."
     project = visit.project
     same = made.epsilon == project.epsilon and made.delta == project.delta

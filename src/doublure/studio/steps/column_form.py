@@ -9,7 +9,7 @@ from typing import Any
 from doublure.drafting.check import LEARN_EPSILON
 from doublure.drafting.codebook import Entry, facts_with_files
 from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
-from doublure.errors import DoublureError, SchemaError
+from doublure.errors import DoublureError, SchemaError, SettingError
 from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
@@ -96,6 +96,8 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
 def further_fields(column: ProjectColumn, type_: str) -> list[tuple[str, str, str]]:
     """Return the further keys of a type: key, text and meaning."""
     cells, keys = codebook_cells(column.name, column.facts), keys_of_type(type_)
+    words = column.facts.get("written")
+    cells |= {"written": " | ".join(map(str, words.values()))} if isinstance(words, Mapping) else {}
     return [(key, cells.get(key, ""), keys[key]) for key in further() if key in keys and key not in _APART]
 
 
@@ -162,6 +164,8 @@ def _purchase(facts: Mapping[str, Any], name: str, fact: str, price: float) -> d
 
 def _entered(visit: Visit, key: str, name: str, folder: ProjectFolder) -> dict[str, Any]:
     """Return what a form says of a key."""
+    if key == "written" and visit.text("edit--written"):
+        return written_words(visit.text("edit--written"))
     if key not in FACTS:
         return read_facts({key: visit.text(f"edit--{key}")}, name) if visit.text(f"edit--{key}") else {}
     state = visit.text(f"edit--{key}-state")
@@ -177,6 +181,26 @@ def _entered(visit: Visit, key: str, name: str, folder: ProjectFolder) -> dict[s
     if state == "undeclared" or not any(cells.values()):
         return {} if key == "shares" else {key: UNDECLARED}
     return read_facts(cells, name)
+
+
+def written_words(text: str) -> dict[str, Any]:
+    """Return how a boolean's cells say yes and no, as a schema has it: whole numbers stay numbers.
+
+    Raises:
+        SettingError: There are not two.
+
+    Example:
+        >>> from doublure.studio.steps.column_form import written_words
+        >>> written_words("Y | N"), written_words("1|0")
+        ({'written': {'true': 'Y', 'false': 'N'}}, {'written': {'true': 1, 'false': 0}})
+    """
+    if text.startswith("{"):
+        return read_facts({"written": text}, "written")
+    words = [each.strip() for each in text.split("|")]
+    if len(words) != 2 or not all(words):
+        raise SettingError("needs the two cells for yes and for no", remedy="write them as Y|N")
+    yes, no = (int(each) if each.isascii() and each.isdigit() and str(int(each)) == each else each for each in words)
+    return {"written": {"true": yes, "false": no}}
 
 
 def _listed(text: str, folder: ProjectFolder) -> str:

@@ -7,18 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from doublure.drafting.check import LEARN_EPSILON, check
+from doublure.drafting.check import LEARN_EPSILON, Finding, check
 from doublure.drafting.codebook import OMITTED, fits_pattern
 from doublure.drafting.metadata.codebook import facts_in_words, keys_of_type, read_facts
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import types
 from doublure.schema.fact_states import UNDECLARED
+from doublure.schema.unit import UNIT_ID
 from doublure.studio import script
 from doublure.studio.project import Project, ProjectColumn, refuse_outside
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import misfits, rules
-from doublure.studio.steps.column_form import STATES, bought, fact_fields, facts_entered, further_fields, judged
+from doublure.studio.steps.column_form import (
+    STATES,
+    bought,
+    fact_fields,
+    facts_entered,
+    further_fields,
+    judged,
+    written_words,
+)
 from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
@@ -80,9 +89,11 @@ def show(visit: Visit) -> Page:
         "state": state,
         "types": types(),
         "price": LEARN_EPSILON,
+        "to_buy": {row.column.name: number for row in shown if (number := _to_buy(row))},
+        "plan_epsilon": project.epsilon,
         "here": search_query(visit),
         "target": schema.target,
-        "notes": [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None],
+        "notes": _worth_knowing(project, schema),
         "edit": None,
         **rules.context(visit, schema),
         **misfits.context(visit),
@@ -91,6 +102,24 @@ def show(visit: Visit) -> Page:
     if edited is not None:
         context |= edit_context(visit, edited, visit.query.get("type") or visit.text("edit--type"))
     return Page("columns.html.j2", context)
+
+
+def _worth_knowing(project: Project, schema: Schema) -> list[Finding]:
+    """Return what ``schema check`` notes; whose the rows are is no note once it was answered."""
+    answered = bool(project.answers.get("people"))
+    notes = [each for each in check(schema).findings if each.kind in ("ask", "note") and each.declare is None]
+    return [each for each in notes if not (answered and each.path == UNIT_ID)]
+
+
+def _to_buy(row: Row) -> int:
+    """Return how many facts of a column would be bought with what is open."""
+    if not row.open:
+        return 0
+    try:
+        after = bought(row.column.facts, row.column.name, LEARN_EPSILON)
+    except DoublureError:
+        return 0
+    return sum(after.get(fact) != row.column.facts.get(fact) for fact in row.open)
 
 
 def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, Any]:
@@ -232,7 +261,9 @@ def _may_be_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
 def _declare_values(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not visit.text("many_values"):
         raise SettingError("are not given", field="values", remedy="write them, separated by |")
-    return _fact(column, read_facts({"values": visit.text("many_values")}, column.name))
+    words = column.facts.get("type") == "boolean"  # a boolean has no list: its two cells are how it is written
+    facts = written_words(visit.text("many_values")) if words else {"values": visit.text("many_values")}
+    return _fact(column, facts if words else read_facts(facts, column.name))
 
 
 def _declare_bounds(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -240,6 +271,14 @@ def _declare_bounds(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
     if not all(ends.values()):
         raise SettingError("are not given", field="bounds", remedy="write the least and the greatest")
     return _fact(column, read_facts(ends, column.name))
+
+
+def _precision(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    if not visit.text("many_precision"):
+        raise SettingError("is not given", field="precision", remedy="write how many decimals")
+    if "precision" not in keys_of_type(str(column.facts["type"])):
+        return None
+    return _fact(column, read_facts({"precision": visit.text("many_precision")}, column.name))
 
 
 def _buy(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -260,6 +299,7 @@ _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] =
     "may_be_missing": _may_be_missing,
     "values": _declare_values,
     "bounds": _declare_bounds,
+    "precision": _precision,
     "buy": _buy,
 }
 _SAID = {
@@ -271,6 +311,7 @@ _SAID = {
     "may_be_missing": "May be missing",
     "values": "Values declared",
     "bounds": "Bounds declared",
+    "precision": "Precision declared",
     "buy": "Open facts are bought",
 }
 

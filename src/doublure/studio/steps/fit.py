@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from doublure.errors import BudgetRefused, DoublureError, InputError
 from doublure.ledger import Ledger
+from doublure.ledger.amounts import Budget
 from doublure.planning import Plan
 from doublure.planning.explain import duration
 from doublure.studio import script
@@ -19,11 +20,10 @@ def show(visit: Visit) -> Page:
     made = _plan(studio)
     run = find_run(studio, script.fitted(project))
     left, trouble = None, None
-    if project.ledger is not None:
-        try:
-            left = Ledger.open(studio.folder.existing(project.ledger)).remaining
-        except DoublureError as error:
-            trouble = str(error)
+    try:
+        left = _left(studio)
+    except DoublureError as error:
+        trouble = str(error)
     context = {
         "plan": made,
         "guarantee": None if made is None else made.guarantee.sentence,
@@ -36,6 +36,18 @@ def show(visit: Visit) -> Page:
         "others": [each for each in all_runs(studio) if each.name != run.name],
     }
     return Page("fit.html.j2", context)
+
+
+def left_now(visit: Visit) -> Page:
+    """Show what is left in the ledger, while a fit is charged."""
+    studio = visit.studio
+    run = find_run(studio, script.fitted(studio.project))
+    return Page("ledger_left.html.j2", {"left": _left(studio), "run": run})
+
+
+def _left(studio: Studio) -> Budget | None:
+    name = studio.project.ledger
+    return None if name is None else Ledger.open(studio.folder.existing(name)).remaining
 
 
 def start(visit: Visit) -> str:
@@ -140,7 +152,7 @@ STEP = Step(
     title="Fit",
     show=show,
     takes={"start": start, "resume": resume, "choose": choose, "stop": lambda visit: stop(visit, "/fit")},
-    parts={"progress": progress},
+    parts={"progress": progress, "left": left_now},
     same=script.fit,
     done=done,
 )

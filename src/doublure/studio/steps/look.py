@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from doublure.data.tables.containers.registry import find_container
 from doublure.errors import InputError, RunFolderError
 from doublure.studio import script
 from doublure.studio.frames import framed_file
 from doublure.studio.project import Project
 from doublure.studio.runs import done_runs, find_run, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
+from doublure.studio.steps import misfits
 from doublure.studio.visit import FormErrors, Studio, Visit
 
 _PAGES = {"report": "report.html", "audit": "audit.html"}
@@ -27,7 +30,7 @@ def show(visit: Visit) -> Page:
         "run": run,
         "finished": [each.name for each in finished],
         "same_data": [each.name for each in finished if each.dataset == run.dataset],
-        "files": [each.name for each in studio.folder.entries() if each.is_file()],
+        "files": _data_files(studio),
         "real": script.real_data(project),
         "said": said,
         "database": project.source is not None and project.source.table is not None,
@@ -38,6 +41,15 @@ def show(visit: Visit) -> Page:
         "examples": EXAMPLES,
     }
     return Page("look.html.j2", context)
+
+
+def _data_files(studio: Studio) -> list[str]:
+    """Return the files that may hold rows: those of a container of tables, or with the ending of the data."""
+    project = studio.project
+    ending = "" if project.source is None else Path(project.source.place).suffix
+    files = [each for each in studio.folder.entries() if each.is_file()]
+    data = [each.name for each in files if find_container(each) is not None or (ending and each.suffix == ending)]
+    return [name for name in data if name not in (project.codebook, misfits.FILE)]
 
 
 def evaluate(visit: Visit) -> str:

@@ -8,9 +8,11 @@ from doublure.data.databases.address import url_scheme
 from doublure.drafting.misfits import TOLERATED, list_misfits
 from doublure.drafting.owner_notes import NOTES
 from doublure.errors import DataError, InputError, SettingError
+from doublure.studio.project import Project
 from doublure.studio.visit import Visit
 
 FILE = "misfits.csv"
+_REFUSE, _COERCE = "refuse", "coerce"
 
 
 def context(visit: Visit) -> dict[str, Any]:
@@ -19,6 +21,7 @@ def context(visit: Visit) -> dict[str, Any]:
     return {
         "misfits": found[1] if found is not None and found[0] == visit.project.version else None,
         "misfits_file": FILE,
+        "misfit": visit.project.keys.get("misfit", _REFUSE),
     }
 
 
@@ -36,11 +39,27 @@ def look(visit: Visit) -> str:
     schema, data = visit.studio.schema(project), str(visit.studio.folder.existing(project.source.place))
     notes = NOTES[schema.kind](schema, data)
     counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True)
-    rows = [(column, why, number, why in TOLERATED) for (column, why), number in counts.items()]
+    coerced = schema.misfit == _COERCE
+    rows = [(column, why, number, coerced or why in TOLERATED) for (column, why), number in counts.items()]
     visit.studio.found = (project.version, {"rows": rows, "notes": [each.line for each in notes]})
     total = sum(number for _, _, number, _ in rows)
     visit.studio.status = f"{total:,} {'cell does' if total == 1 else 'cells do'} not fit."
     return "/columns#misfits"
 
 
-TAKES = {"misfits": look}
+def decide(visit: Visit) -> str:
+    """Keep what becomes of cells that do not fit."""
+    chosen = visit.text("misfit")
+    if chosen not in (_REFUSE, _COERCE):
+        raise SettingError("is not chosen", field="misfit", remedy="choose one of the two")
+
+    def by(before: Project) -> Project:
+        rest = {key: said for key, said in before.keys.items() if key != "misfit"}
+        return before.changed(keys=rest | ({"misfit": chosen} if chosen == _COERCE else {}))
+
+    said = "A fit is refused for what does not fit." if chosen == _REFUSE else "A fit makes fit what does not."
+    visit.change(by, said, undoes="what becomes of cells that do not fit")
+    return "/columns#misfits"
+
+
+TAKES = {"misfits": look, "misfit": decide}

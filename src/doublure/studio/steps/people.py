@@ -10,14 +10,14 @@ from doublure.errors import InputError, SettingError
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.unit import NO_ID, PERSON, RECORD, people_in
 from doublure.studio import script
-from doublure.studio.project import Project, ProjectColumn
+from doublure.studio.project import ONE_EACH, Project, ProjectColumn
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import related
 from doublure.studio.visit import FormErrors, Studio, Visit
 
 UNITS_EPSILON = 0.01
 """The price that ``schema check`` proposes for a noisy number of units."""
-_ROWS, _ONE, _SEVERAL = "rows", "one", "several"
+_ROWS, _SEVERAL = "rows", "several"
 _NAME = "unit_name"
 
 
@@ -45,6 +45,7 @@ def show(visit: Visit) -> Page:
         **related.context(visit),
         "saved": saved,
         "likely": likely,
+        "own_id": project.plain_unit.get("id") if project.unit.get("id") is None else None,
         "bought": bought,
         "units": "" if bought or units == UNDECLARED else units,
         "magnitude": units.get("magnitude", "") if bought else "",
@@ -61,7 +62,7 @@ def keep(visit: Visit) -> str:
     who, name = visit.text("who"), visit.text(_NAME) or PERSON
     unit: dict[str, Any] = {"name": name}
     key: str | None = None
-    if who not in (_ROWS, _ONE, _SEVERAL):
+    if who not in (_ROWS, ONE_EACH, _SEVERAL):
         with found.at("who-one"):
             raise SettingError("is not answered", remedy="choose one of the three")
     if who == _ROWS:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from doublure.drafting.metadata.codebook import keys_of_type
-from doublure.errors import InputError, SettingError
+from doublure.errors import InputError, SettingError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.related_table import MOST_CHILDREN
 from doublure.studio.project import Project
@@ -73,7 +73,7 @@ def entered(visit: Visit, found: FormErrors) -> Project:
                 facts["foreign_key"] = foreign
                 keys |= {f"{name}.{own}" for own in _listed(foreign)}
             with found.at(f"{head}max_children"):
-                facts["max_children"] = _most(visit, f"{head}max_children")
+                facts["max_children"] = _most(visit, f"{head}max_children", name)
             order = visit.text(f"{head}order")
             facts |= {"order": order} if order else {}
         tables[name] = facts
@@ -132,10 +132,13 @@ def _listed(key: Any) -> list[str]:
     return [key] if isinstance(key, str) and key else list(key or ())
 
 
-def _most(visit: Visit, field: str) -> Any:
-    """Return how many rows a parent has at most; undecided where the field is empty."""
+def _most(visit: Visit, field: str, name: str) -> int:
+    """Return how many rows a parent has at most."""
     if not visit.text(field):
-        return UNDECLARED
+        remedy = f"write what is public of any such tables, 1 to {MOST_CHILDREN}"
+        raise InputError(
+            f"how many rows of {printable(name)} one above has at most is empty", field=field, remedy=remedy
+        )
     number = visit.number(field)
     if number != int(number) or not 1 <= number <= MOST_CHILDREN:
         remedy = "write what is public of any such tables"

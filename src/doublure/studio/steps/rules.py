@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from doublure.drafting.asks import asks_of
 from doublure.drafting.metadata.codebook import read_facts
-from doublure.drafting.proposals import rules_for
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.studio.project import Project, with_table
 from doublure.studio.visit import FormErrors, Visit
 from doublure.support import yaml12
 
-_MISSING = "missing"
+_MISSING, _RULES = "missing", "constraints"
 SPANS = ("minute", "hour", "day", "week", "year")
 """Units of a difference of days or moments."""
 
@@ -123,6 +123,8 @@ def say(rule: Mapping[str, Any]) -> str:
             ", ".join(f"{name} is {_shown(cells)}" for name, cells in said[side].items()) for side in ("when", "then")
         )
         return "if {}, then {}".format(*sides)
+    if word == "product" and isinstance(said, Mapping):
+        return f"{said['of']} = {' × '.join(map(str, said['from']))}"
     if word == "missing_together":
         return f"missing together: {', '.join(map(str, said))}"
     if word == "difference" and isinstance(said, Mapping):
@@ -137,14 +139,16 @@ def _shown(cells: object) -> str:
 
 def _proposed(schema: Schema) -> list[tuple[str, str]]:
     """Return rules that may hold by the names of columns: YAML and words; each goes with those that are there."""
+    tables = {f"{place}{_RULES}": (place, table) for place, table in schema.each_table.items()}
     found = []
-    for name, table in schema.each_table.items():
-        there = table.to_plain().get("constraints", [])
-        for text, _ in rules_for(table.columns, list(getattr(table, "constraints", ()))):
-            rule = yaml12.parse(text.removeprefix("- "), "rule")
-            if "FILE" not in text and rule not in there:
-                rule = with_table(rule, name, table.columns) if name else rule
-                found.append((yaml12.inline(rule), say(rule)))
+    for ask in asks_of(schema):
+        if ask.path not in tables or ask.declare is None or "FILE" in ask.declare:
+            continue
+        place, table = tables[ask.path]
+        rule: Any = yaml12.parse(ask.declare.removeprefix("- "), "rule")
+        if place:
+            rule = with_table(rule, place.removeprefix("tables.").removesuffix("."), table.columns)
+        found.append((yaml12.inline(rule), say(rule)))
     return found
 
 

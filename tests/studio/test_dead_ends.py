@@ -1,0 +1,270 @@
+"""Places at which a stranger was stuck, or lost what was entered: what each says now, and where it leads."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pandas as pd
+import pytest
+from browsing import Visitor, chromium
+from studios import StudioClient
+
+from doublure.studio.server import running
+from doublure.studio.steps.columns import in_words
+
+
+def links(answer):
+    """Return address -> words of the links of the panel of open facts."""
+    panel = re.search(r'<div class="panel" id="open">.*?</div>', answer.text, re.DOTALL)
+    assert panel is not None
+    return dict(re.findall(r'<a href="([^"]*)">([^<]*)</a>', panel[0]))
+
+
+def test_an_id_that_appears_later_is_of_the_person_in_each_row(studio):
+    studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    studio.post("/people/keep", who="one", unit_name="patient", counted="public", units="400")
+    ticked = {"names": ["patient_id"], "whom": "ticked"}
+    studio.post("/columns/apply", do="retype", type="id", **ticked)
+    assert "unit.id" not in studio.studio.schema().undeclared
+    assert studio.studio.schema().unit.id == "patient_id"
+    assert studio.studio.schema().one_each
+    assert "patient_id names that person" in studio.get("/people").text
+    studio.post("/columns/apply", do="leave_out", **ticked)
+    assert studio.studio.schema().unit.id is None  # it is derived, and goes with the column
+
+
+def test_each_open_fact_is_named_with_where_it_is_decided(chosen):
+    chosen.post("/columns/apply", do="retype", type="integer", names=["note", "age"], whom="ticked")
+    chosen.post("/columns/keep", name="age", **{"edit--type": "integer", "edit--missing-state": "undeclared"})
+    found = links(chosen.get("/budget"))
+    assert found["/columns?state=undeclared&amp;edit=age#edit"] in ("age: bounds", "age: missing")
+    assert {address.partition("&amp;edit=")[2] for address in found} >= {"age#edit"}
+    for address in found:
+        assert 'id="edit"' in chosen.get(address.replace("&amp;", "&")).text
+
+
+def test_an_open_unit_is_decided_under_people(tmp_path):
+    pd.DataFrame({"stay_id": range(30), "age": range(30)}).to_csv(tmp_path / "stays.csv", index=False)
+    (tmp_path / "stays.schema.yaml").write_text(
+        "doublure: 1\nkind: table\nunits: undeclared\ncolumns:\n  stay_id: {type: id}\n"
+        "  age: {type: integer, bounds: [0, 99], missing: false}\n"
+    )
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="stays.csv", schema="stays.schema.yaml")
+    shown = client.get("/budget").text
+    assert "whose stay_id is" in shown
+    assert "how many there are (person)" in shown
+    client.post("/people/keep", who="one", unit_name="patient", counted="public", units="30")
+    assert "still open" not in client.get("/budget").text
+
+
+def test_how_many_rows_hang_on_one_is_asked_for_at_once_by_its_table(tmp_path):
+    (tmp_path / "shop").mkdir()
+    pd.DataFrame({"customer_id": range(9), "vip": ["Y"] * 9}).to_csv(tmp_path / "shop" / "customers.csv", index=False)
+    orders = pd.DataFrame({"order_id": range(9), "customer_id": range(9), "pieces": range(9)})
+    orders.to_csv(tmp_path / "shop" / "orders.csv", index=False)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="shop", form="codebook")
+    assert links(client.get("/budget"))["/people#table1--max_children"] == "orders: rows of one above, at most"
+    form = {"root": "customers", "table0--key": "customer_id", "table1--key": "order_id", "counted": "public",
+            "table1--parent": "customers", "table1--foreign_key": "customer_id", "units": "9"}  # fmt: skip
+    answer = client.post("/people/keep", **form)
+    assert answer.status_code == 422
+    beside = re.search(r'id="table1--max_children-error">([^<]*)', answer.text)[1]
+    assert beside.startswith("how many rows of orders one above has at most is empty")
+    assert client.post("/people/keep", **form, **{"table1--max_children": "4"}).status_code == 200
+    assert "/people#table1--max_children" not in links(client.get("/budget"))
+
+
+def test_what_is_public_is_said_as_people_write_it():
+    assert in_words("paid", {"type": "real", "bounds": [0.0, 1000000.0]}) == "0 to 1,000,000"
+    assert in_words("rate", {"type": "real", "bounds": [-0.25, 12345.5]}) == "-0.25 to 12,345.5"
+    assert in_words("born", {"type": "integer", "bounds": [1900, 2024]}) == "1900 to 2024"
+    assert in_words("day", {"type": "date", "bounds": ["2020-01-01", "2024-01-01"]}) == "2020-01-01 to 2024-01-01"
+    said = {"type": "boolean", "written": {"true": 1, "false": 0}, "missing": False}
+    assert in_words("vip", said) == "1 (yes) | 0 (no) · never missing"
+    assert in_words("one", {"type": "category", "values": ["a"]}) == "a"
+
+
+def test_the_two_cells_of_a_boolean_are_declared_alone_or_for_many(chosen):
+    ticked = {"names": ["sex", "ward"], "whom": "ticked"}
+    chosen.post("/columns/apply", do="retype", type="boolean", **ticked)
+    assert chosen.post("/columns/apply", do="values", many_values="Y|N", **ticked).status_code == 200
+    assert chosen.studio.schema().columns["ward"].written == {"true": "Y", "false": "N"}
+    assert 'value="Y | N"' in chosen.get("/columns?edit=ward").text
+    sent = {"edit--type": "boolean", "edit--missing-state": "declared", "edit--missing": "no"}
+    assert chosen.post("/columns/keep", name="sex", **sent, **{"edit--written": "1 | 0"}).status_code == 200
+    assert chosen.project.column("sex").facts["written"] == {"true": 1, "false": 0}
+    answer = chosen.post("/columns/keep", name="sex", **sent, **{"edit--written": "Y"})
+    assert answer.status_code == 422
+    assert 'id="edit--written-error"' in answer.text
+
+
+def test_a_precision_is_declared_for_many_and_passes_over_what_has_none(tmp_path):
+    (tmp_path / "labs.csv").write_text("sodium,urea,sex\n" + "140.5,5.25,f\n" * 20)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="labs.csv", form="codebook")
+    for name, type_ in (("sodium", "real"), ("urea", "real"), ("sex", "category")):
+        client.post("/columns/apply", do="retype", type=type_, names=[name], whom="ticked")
+    answer = client.post("/columns/apply", do="precision", many_precision="1", whom="shown")
+    assert "Precision declared: 2 columns." in answer.text
+    columns = client.studio.schema().columns
+    assert [columns[name].precision for name in ("sodium", "urea")] == [1, 1]
+    assert client.post("/columns/apply", do="precision", whom="shown").status_code == 422
+
+
+def test_what_buying_costs_is_said_before_and_above_half_warned_of(tmp_path):
+    names = [f"q{number}" for number in range(24)]
+    (tmp_path / "survey.csv").write_text(",".join(names) + "\n" + ",".join("1" * 24) + "\n")
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="survey.csv", form="codebook")
+    client.post("/columns/apply", do="retype", type="category", whom="shown")
+    client.post("/columns/apply", do="never_missing", whom="shown")
+    shown = client.get("/columns").text
+    assert "All 24 that are open here would cost ε = 1.2; the plan has ε = 1." in shown
+    assert "That is more than half of it." in shown
+    assert "bought-much" not in shown
+    few = client.get("/columns?q=q1").text  # q1 and q10 to q19
+    assert "All 11 that are open here would cost ε = 0.55" in few
+    answer = client.post("/columns/apply", do="buy", price="0.05", whom="shown")
+    assert sum(each.epsilon for each in client.studio.schema().questions) == pytest.approx(1.2)
+    assert "Bought facts cost ε = 1.2, and the plan has ε = 1" in re.sub("<[^>]*>", "", answer.text)
+
+
+def test_a_length_of_stay_is_proposed_as_what_lies_between_its_days(tmp_path):
+    (tmp_path / "stays.csv").write_text("admitted,discharged,los_days\n" + "2024-01-01,2024-01-04,3\n" * 9)
+    (tmp_path / "codes.csv").write_text(
+        "column,type,lower,upper,missing\nadmitted,date,2024-01-01,2024-12-31,false\n"
+        "discharged,date,2024-01-01,2025-12-31,false\nlos_days,integer,0,365,false\n"
+    )
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="stays.csv", codebook="codes.csv", form="codebook")
+    shown = client.get("/columns").text
+    assert "los_days = discharged − admitted, in days" in shown
+    assert "admitted ≤ discharged" in shown
+    rule = unescape(re.findall(r'name="rule_text" value="([^"]*difference[^"]*)"', shown)[0])
+    assert client.post("/columns/rule", rule_kind="yaml", rule_text=rule).status_code == 200
+    (kept,) = client.studio.schema().constraints
+    assert kept.word == "difference"
+    picked = {"rule_of": "los_days", "rule_first": "admitted", "rule_second": "discharged", "unit": "day"}
+    client.post("/columns/unrule", number="0")
+    assert client.post("/columns/rule", rule_kind="difference", **picked).status_code == 200
+    assert client.studio.schema().constraints == (kept,)
+
+
+def test_a_proposed_rule_of_related_tables_names_their_columns(tmp_path):
+    (tmp_path / "stays").mkdir()
+    (tmp_path / "stays" / "patients.csv").write_text("patient_id,sex\n1,f\n2,m\n")
+    (tmp_path / "stays" / "stays.csv").write_text("patient_id,admitted,discharged\n1,2024-01-01,2024-01-04\n")
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="stays", form="codebook", root="patients").status_code == 200
+    shown = client.get("/columns").text
+    assert "stays.admitted ≤ stays.discharged" in shown
+    rule = unescape(re.findall(r'name="rule_text" value="([^"]*at_most[^"]*)"', shown)[0])
+    assert client.post("/columns/rule", rule_kind="yaml", rule_text=rule).status_code == 200
+
+
+def test_what_does_not_fit_says_what_an_owner_may_do(described):
+    root = described.studio.root
+    rows = pd.read_csv(root / "visits.csv", dtype=str)
+    rows.loc[:2, "ward"] = "secret-ward"
+    rows.to_csv(root / "visits.csv", index=False)
+    shown = described.post("/columns/misfits", owner="yes").text
+    assert "is refused" in shown
+    assert "Ask the keeper of the codebook" in shown
+    assert "secret-ward" not in shown
+    described.post("/columns/misfit", misfit="coerce")
+    assert described.studio.schema().misfit == "coerce"
+    shown = described.post("/columns/misfits", owner="yes").text
+    assert "takes it" in shown
+    assert "is refused" not in shown.split('class="panel private"')[1].split("</table>")[0]
+    described.post("/columns/misfit", misfit="refuse")
+    assert "misfit" not in described.project.keys
+    assert described.post("/columns/misfit", misfit="no").status_code == 422
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory):
+    """Somebody before a table whose header is read, at the width of a telephone."""
+    folder = tmp_path_factory.mktemp("dead_ends")
+    (folder / "visits.csv").write_text("patient_id,sex,ward\n1,f,A\n1,f,B\n2,m,A\n")
+    with chromium() as browser, running(folder) as address:
+        found = Visitor(browser, address.url, width=390)
+        found.go("/data")
+        found.fill(place="visits.csv")
+        found.press("button:has-text('Read the header')")
+        found.wait("Who is protected?")
+        yield found
+        assert found.errors == []
+        found.leave()
+
+
+def test_a_page_that_comes_anew_keeps_what_was_typed(visitor):
+    page = visitor.page
+    visitor.go("/people")
+    visitor.fill(unit_name="pat")
+    page.locator("#who-several").check()
+    page.evaluate("window.dispatchEvent(new PopStateEvent('popstate'))")  # as when a command has ended
+    page.locator("#unit_name").press_sequentially("ient")
+    visitor.settle()
+    assert page.locator("#unit_name").input_value() == "patient"
+    assert page.locator("#who-several").is_checked()
+    assert page.evaluate("document.activeElement.id") == "unit_name"
+    visitor.go("/columns?edit=sex")
+    visitor.fill(**{"edit--description": "sex of the patient"})
+    page.locator("a:has-text('ward')").first.click()
+    visitor.wait("Stored as")
+    visitor.settle()
+    assert page.locator("#edit input[name=name]").input_value() == "ward"
+    assert page.locator("#edit--description").input_value() == ""  # it was typed of another column
+
+
+def test_while_a_form_is_on_its_way_nothing_else_is_taken(visitor):
+    page = visitor.page
+    visitor.go("/people")
+    page.locator("#who-one").check()
+    visitor.fill(units="3")
+    held = []
+    page.route("**/people/keep", lambda route: held.append(route))
+    page.locator("button:has-text('Save')").click()
+    page.locator("a[href='/budget']").first.click()
+    visitor.wait("Still working")
+    assert page.evaluate("document.getElementById('main').inert")
+    held[0].continue_()
+    visitor.wait("Saved: who is protected")
+    page.unroute("**/people/keep")
+    assert page.url.endswith("/columns")
+    assert not page.evaluate("document.getElementById('main').inert")
+
+
+def test_undo_leaves_the_title_its_room_and_says_all_that_it_takes_back(visitor):
+    visitor.go("/columns")
+    said = visitor.page.locator("#undo").get_attribute("title")
+    assert len(said) > len("Undo: ")
+    assert visitor.page.get_by_role("button", name=said).count() == 1
+    widths = [visitor.page.locator(each).bounding_box()["width"] for each in (".title h1", "#undo")]
+    assert widths[0] > 220
+    assert widths[1] < 120
+    assert visitor.overflow() == 0
+
+
+def test_the_search_leaves_the_keyboard_where_it_is(visitor):
+    page = visitor.page
+    visitor.go("/columns")
+    page.keyboard.press("/")
+    page.keyboard.type("se")
+    page.keyboard.press("Tab")  # before the list is there
+    page.wait_for_timeout(300)
+    visitor.settle()
+    assert page.locator("#q").input_value() == "se"
+    assert page.evaluate("document.activeElement.id") != "q"
+    page.locator("#q").focus()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "columns-table"
+    assert page.locator("#q").input_value() == "se"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
