@@ -216,8 +216,9 @@ def test_no_plan_costs_more_than_it_claims(audit, seed):
 def test_an_accountant_that_leaves_out_a_part_is_found(audit, monkeypatch, seed):
     plant(
         monkeypatch, composition, "count_events",
-        ("replace(event, steps=1), event.steps",
-         "replace(event, steps=1, noise_multiplier=1.05 * event.noise_multiplier), event.steps"),
+        ("replace(event, steps=1, filter_steps=None), event.paid_steps",
+         "replace(event, steps=1, filter_steps=None, noise_multiplier=1.05 * event.noise_multiplier), "
+         "event.paid_steps"),
         ("replace(event, tables=1), event.tables", "replace(event, tables=1, scale=1.05 * event.scale), event.tables"),
     )  # fmt: skip
     found = audit.audit_plans.checked(seed)

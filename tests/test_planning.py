@@ -60,8 +60,8 @@ def test_a_saved_plan_comes_back_whole(small, bought, tmp_path):
 
 def test_every_setting_is_decided(small):
     undecided = {name for name, value in small.plan.settings.model_dump().items() if value is None}
-    # Without the first, n_critic stays as it is; σ follows from ε.
-    assert undecided <= {"critic_threshold", "noise_multiplier"}
+    # Without the first, n_critic stays as it is; σ follows from ε; only individual accounting has filters.
+    assert undecided <= {"critic_threshold", "noise_multiplier", "filter_steps"}
 
 
 def test_what_is_learned_is_listed_first_with_its_price(bought):

@@ -200,7 +200,7 @@ def test_what_was_read_and_what_was_not_is_told_row_by_row(tmp_path, capsys):
     pd.DataFrame({"cost": [1.5, 2.5], "icd": ["A00", "A01"]}).to_csv(tmp_path / "data.csv", index=False)
     made = drafted(tmp_path / "data.csv", tmp_path / "codes.csv")
     assert [each.line for each in made.reading] == [
-        "cost: 0 to 1000000",
+        "cost: 0 to 1,000,000",
         "icd: not read of its values: see list icd10.txt (for a list in a file write {file: icd10.txt})",
     ]
     assert made.not_read == "Not read of the codebook: the headings Owner; what the rows of icd say in part."

@@ -10,8 +10,8 @@ import pytest
 from browsing import Visitor, chromium
 from studios import StudioClient
 
+from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.studio.server import running
-from doublure.studio.steps.columns import in_words
 
 
 def links(answer):
@@ -78,13 +78,13 @@ def test_how_many_rows_hang_on_one_is_asked_for_at_once_by_its_table(tmp_path):
 
 
 def test_what_is_public_is_said_as_people_write_it():
-    assert in_words("paid", {"type": "real", "bounds": [0.0, 1000000.0]}) == "0 to 1,000,000"
-    assert in_words("rate", {"type": "real", "bounds": [-0.25, 12345.5]}) == "-0.25 to 12,345.5"
-    assert in_words("born", {"type": "integer", "bounds": [1900, 2024]}) == "1900 to 2024"
-    assert in_words("day", {"type": "date", "bounds": ["2020-01-01", "2024-01-01"]}) == "2020-01-01 to 2024-01-01"
+    assert facts_in_words("paid", {"type": "real", "bounds": [0.0, 1000000.0]}) == "0 to 1,000,000"
+    assert facts_in_words("rate", {"type": "real", "bounds": [-0.25, 12345.5]}) == "-0.25 to 12,345.5"
+    assert facts_in_words("born", {"type": "integer", "bounds": [1900, 2024]}) == "1900 to 2024"
+    assert facts_in_words("day", {"type": "date", "bounds": ["2020-01-01", "2024-01-01"]}) == "2020-01-01 to 2024-01-01"
     said = {"type": "boolean", "written": {"true": 1, "false": 0}, "missing": False}
-    assert in_words("vip", said) == "1 (yes) | 0 (no) · never missing"
-    assert in_words("one", {"type": "category", "values": ["a"]}) == "a"
+    assert facts_in_words("vip", said) == "1 (yes) | 0 (no) · never missing"
+    assert facts_in_words("one", {"type": "category", "values": ["a"]}) == "a"
 
 
 def test_the_two_cells_of_a_boolean_are_declared_alone_or_for_many(chosen):

@@ -224,10 +224,11 @@ def _observations(
         mechanism = ranks.mechanism([access], noise=noise.source(), authorise=lambda access, step: None)
         step = CriticSteps(mechanism, access, ranks.assigned(records, records.fingerprint), settings)
         for _ in range(together):
-            ratios = np.empty(event.steps)
-            for number in range(event.steps):
+            ratios, begun, number = np.zeros(event.steps), step.taken, 0
+            while step.taken < begun + event.steps:  # as a training goes on: a step that is not counted is one more
                 gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH, device=device))
-                ratios[number] = _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
+                ratios[min(number, event.steps - 1)] += _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
+                number += 1
             yield ratios
 
 

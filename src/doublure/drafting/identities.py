@@ -45,14 +45,28 @@ _LADDERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
 
 def identities_for(columns: Mapping[str, Column]) -> Iterator[Rule]:
     """Yield rules that may hold, without their lists: levels first, then sums, differences and products."""
-    words = {name: words_of(name) for name, column in columns.items() if column.modelled}
+    words = _words(columns)
     yield from _levels(words, columns)
-    numbers = {name: own for name, own in words.items() if columns[name].adds_up and columns[name].clock is None}
-    yield from _sums(numbers, columns)
+    yield from sums_for(columns)
+    numbers = _amounts(words, columns)
     spans = [*_differences(words, numbers, columns)]
     yield from spans
     derived = {name for rule in spans for name in rule.derives}
     yield from _products({name: own for name, own in numbers.items() if name not in derived})
+
+
+def sums_for(columns: Mapping[str, Column]) -> Iterator[Rule]:
+    """Yield sums that may hold."""
+    yield from _sums(_amounts(_words(columns), columns), columns)
+
+
+def _words(columns: Mapping[str, Column]) -> dict[str, frozenset[str]]:
+    return {name: words_of(name) for name, column in columns.items() if column.modelled}
+
+
+def _amounts(words: Mapping[str, frozenset[str]], columns: Mapping[str, Column]) -> dict[str, frozenset[str]]:
+    """Return the words of the columns whose numbers can be added up."""
+    return {name: own for name, own in words.items() if columns[name].adds_up and columns[name].clock is None}
 
 
 def words_of(name: str) -> frozenset[str]:

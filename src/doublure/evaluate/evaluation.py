@@ -214,8 +214,9 @@ def require_synthesizer(given: object) -> None:
 
 def _found_by_noise(syn: Synthesizer) -> list[str]:
     """Return a note of the identities between numbers that noisy counts, and no schema, said to hold."""
-    found = syn.generator.tree.identities if isinstance(syn.generator, TreeGenerator) else None
-    encoder = encoder_for(syn.schema, syn.plan.settings.encoding)
+    made = getattr(syn, "generator", None)  # one from elsewhere may have none
+    found = made.tree.identities if isinstance(made, TreeGenerator) else None
+    encoder = None if found is None else encoder_for(syn.schema, syn.plan.settings.encoding)
     if found is None or not isinstance(encoder, TableValues):
         return []
     names = [printable(name) for name in encoder.columns]

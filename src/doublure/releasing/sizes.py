@@ -45,10 +45,10 @@ def release_size(syn: Synthesizer) -> ReleaseSize:
     """
     schema, unit = syn.schema, syn.schema.unit
     units, records = syn.schema.public_units, KINDS[syn.schema.kind].lines
-    if isinstance(schema, RelationalSchema):
-        others = [name for name in schema.tables if name != schema.root]
-        said = f"{units:,} rows of {schema.root}, one for each {unit.name}; rows of {_listed(others)} come with them."
-        return ReleaseSize(n=units, records=f"rows of {schema.root}", sentence=said)
+    if root := getattr(schema, "root", ""):  # of related tables
+        others = [name for name in RelationalSchema.of(schema).tables if name != root]
+        said = f"{units:,} rows of {root}, one for each {unit.name}; rows of {_listed(others)} come with them."
+        return ReleaseSize(n=units, records=f"rows of {root}", sentence=said)
     if not schema.only_columns:
         records = KINDS[schema.kind].records
         said = f"{syn.default_n:,} {records}: the public number of those protected."

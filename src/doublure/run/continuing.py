@@ -200,17 +200,17 @@ def _going_on(schema: ResolvedSchema, generator: AnyGenerator) -> tuple[SeriesSc
     Raises:
         SettingError: There is none, or series end early.
     """
-    if not isinstance(schema, SeriesSchema):
-        raise SettingError("are for time series", field="steps", remedy="leave it out")
+    refusal = SettingError("are for time series", field="steps", remedy="leave it out")
+    described = SeriesSchema.of(schema, refusal)
     from doublure.networks.copula import CopulaGenerator
 
     copula: Any = getattr(generator, "generator", generator)
     if not isinstance(copula, CopulaGenerator):
         message = "need a copula: method statistics with model copula"
-        raise SettingError(message, field="steps", remedy=f"leave it out: series have {schema.length} steps")
-    if schema.ends_at is not None:
-        raise SettingError("are not for series that end", field="steps", remedy=f"ask for {schema.ends_at} by given")
-    return schema, copula
+        raise SettingError(message, field="steps", remedy=f"leave it out: series have {described.length} steps")
+    if described.ends_at is not None:
+        raise SettingError("are not for series that end", field="steps", remedy=f"ask for {described.ends_at} by given")
+    return described, copula
 
 
 def _steps(steps: object) -> int:

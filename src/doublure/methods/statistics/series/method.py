@@ -36,7 +36,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        schema = _series(schema)
+        schema = SeriesSchema.of(schema)
         model = settings.model
         if model is None:
             most = max(copula_plan.count_values(schema, name) for name in schema.channels)
@@ -66,26 +66,26 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
             return settings
         if settings.cut_noise is not None:
             raise SettingError("is filled in by the plan", field="cut_noise", remedy="leave it out")
-        return copula_plan.decide(_series(schema), settings, noise_multiplier())
+        return copula_plan.decide(SeriesSchema.of(schema), settings, noise_multiplier())
 
     @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         of_model = chains.accesses if settings.model == "chains" else copula_plan.accesses
-        return of_model(_series(schema), settings, noise_multiplier)
+        return of_model(SeriesSchema.of(schema), settings, noise_multiplier)
 
     @override
     def work(self, schema: Schema, settings: S) -> Work:
-        return (chains.work if settings.model == "chains" else copula_plan.work)(_series(schema), settings)
+        return (chains.work if settings.model == "chains" else copula_plan.work)(SeriesSchema.of(schema), settings)
 
     @override
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
         if settings.model == "chains":
             return super().warnings(schema, settings)
-        return copula_plan.warnings(_series(schema), settings)
+        return copula_plan.warnings(SeriesSchema.of(schema), settings)
 
     @override
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
-        return () if settings.model == "chains" else copula_plan.explain(_series(schema), settings)
+        return () if settings.model == "chains" else copula_plan.explain(SeriesSchema.of(schema), settings)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
@@ -103,9 +103,3 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         if settings.model == "chains":
             return transition_tables.fit(job, settings, counted_events(job))
         return copula_fit.fit(job, settings)
-
-
-def _series(schema: Schema) -> SeriesSchema:
-    if not isinstance(schema, SeriesSchema):
-        raise TypeError("settings for series need a schema of series")
-    return schema

@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from doublure.drafting.identities import TOTALS, identities_for, words_of
+from doublure.drafting.identities import TOTALS, sums_for, words_of
 from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError
 from doublure.methods.statistics.tables.leaves import Floats
@@ -29,7 +29,6 @@ from doublure.networks.tree_identities import equation
 from doublure.private.queries.axes import LARGEST_CODE, LinearIdentity
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerDomain
-from doublure.schema.rules.sum import Sum
 
 _DECIDES = 40.0
 """Rows over the noise of a candidate's cell from which on its count decides."""
@@ -84,7 +83,7 @@ def proposed_identities(schema: Schema) -> list[Identity]:
     so, or columns share a word. Columns that a rule names are left to the rule.
     """
     numbers = _numbers(schema, [*schema.columns])
-    named = [rule.names for rule in identities_for(schema.columns) if isinstance(rule, Sum)]
+    named = [rule.names for rule in sums_for(schema.columns)]
     found = [_of(schema, names) for names in (*named, *_sums(numbers)) if {*names} <= {*numbers}]
     found += [_of(schema, pair, times) for *pair, times in _multiples(schema, numbers)]
     return [*dict.fromkeys(found)]
