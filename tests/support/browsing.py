@@ -122,8 +122,8 @@ class Visitor:
         self.settle()
 
     def wait(self, text: str) -> None:
-        """Wait until a text stands on the page."""
-        self.page.get_by_text(text).first.wait_for(timeout=_PATIENCE)
+        """Wait until a text is seen on the page; in what is folded it is not."""
+        self.page.get_by_text(text).filter(visible=True).first.wait_for(timeout=_PATIENCE)
 
     def text(self) -> str:
         """Return what stands on the screen."""
