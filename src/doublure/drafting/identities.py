@@ -47,8 +47,8 @@ def identities_for(columns: Mapping[str, Column]) -> Iterator[Rule]:
     """Yield rules that may hold, without their lists: levels first, then sums, differences and products."""
     words = _words(columns)
     yield from _levels(words, columns)
-    yield from sums_for(columns)
     numbers = _amounts(words, columns)
+    yield from _sums(numbers, columns)
     spans = [*_differences(words, numbers, columns)]
     yield from spans
     derived = {name for rule in spans for name in rule.derives}
