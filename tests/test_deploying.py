@@ -28,6 +28,29 @@ OPTIONS = {
     "open-mode": "append|truncate",
 }  # fmt: skip
 """Options of sbatch that are used, and the values that its manual allows."""
+STAYING = """
+import os, sys, time
+from pathlib import Path
+
+from doublure.cli import run
+from doublure.cli.terminal import TerminalProgress
+from doublure.support.stopping import StopSignal
+
+stay, stage, seen = Path(os.environ["STAY"]), TerminalProgress.stage, StopSignal._seen
+
+def staying(self, name, *rest):
+    stage(self, name, *rest)
+    while name == "count" and stay.exists():
+        time.sleep(0.01)
+
+def leaving(self, *signal):
+    stay.unlink(missing_ok=True)
+    seen(self, *signal)
+
+TerminalProgress.stage, StopSignal._seen = staying, leaving
+sys.exit(run())
+"""
+"""doublure that, while the file ``$STAY`` is there, stays between charge and counting until a signal comes."""
 
 
 def manifests():
@@ -48,7 +71,10 @@ def place(tmp_path, monkeypatch):
     db.Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     (tmp_path / "bin").mkdir()
     shutil.copy(DEPLOY / "fit.sh", tmp_path / "bin" / "doublure-fit")
-    programs = {"doublure": f'exec {sys.executable} -m doublure "$@"', "scontrol": f'echo "$@" >> {tmp_path}/scontrol'}
+    (tmp_path / "staying.py").write_text(STAYING)
+    monkeypatch.setenv("STAY", str(tmp_path / "stay"))
+    staying = f'exec {sys.executable} {tmp_path}/staying.py "$@"'
+    programs = {"doublure": staying, "scontrol": f'echo "$@" >> {tmp_path}/scontrol'}
     for name, line in programs.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
     for path in (tmp_path / "bin").iterdir():
@@ -69,12 +95,16 @@ def begun(run: Path) -> bool:
 
 def cut_off(command: list[str], run: Path, how: signal.Signals) -> int:
     """Start a command, send it a signal once the run is charged, and return its exit code."""
+    stay = Path(os.environ["STAY"])
+    stay.touch()
     process = subprocess.Popen(command)
     until = time.monotonic() + 120
     while not begun(run) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     process.send_signal(how)
-    return process.wait(120)
+    code = process.wait(120)
+    stay.unlink(missing_ok=True)
+    return code
 
 
 def check_went_on(place: Path, run: Path, command: list[str]) -> None:
