@@ -261,7 +261,7 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     description = _description(cells.get("description", ""))
     if cells.get("type", "").lower() == OMITTED:
         return Entry(place=place, description=description, omitted=True)
-    facts, files = facts_with_files(read_facts(cells, place), folder, place)
+    facts, files = facts_with_files(read_facts(cells, place), folder, place, cells["column"])
     return Entry(place=place, facts=facts, description=description, files=files)
 
 

@@ -133,7 +133,7 @@ def described(
         facts["missing"] = missing
     elif missing:
         unread = (*unread, _unread("missing cells", said["missing"], f"type {facts['type']} has none"))
-    read, files = facts_with_files({**facts, **further}, folder, place)
+    read, files = facts_with_files({**facts, **further}, folder, place, name)
     read, lacking = _complete(read, name)
     text = meaning(line(words), labels | of_missing)
     return Entry(

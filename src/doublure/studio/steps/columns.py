@@ -26,6 +26,8 @@ from doublure.studio.steps.column_form import (
     facts_entered,
     further_fields,
     judged,
+    may_say,
+    needs,
     written_words,
 )
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -183,7 +185,7 @@ def apply(visit: Visit) -> str:
         with found.at(f"names--{column.name}" if len(chosen) > 1 else ""):
             if (new := _CHANGES[does](column, visit)) is not None:
                 if not new.left_out:
-                    judged(new.facts, column.name, visit.studio.folder)
+                    judged(new.facts, column.name, visit)
                 changed[column.name] = new
     found.stop()
     if not changed:
@@ -229,7 +231,7 @@ def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     }
     named = [key for key in named if key not in kept]
     facts = {**column.proposal, **kept}
-    if "missing" not in facts and "missing" in column.facts and facts["type"] not in ("fake", "constant", "id"):
+    if "missing" not in facts and "missing" in column.facts and needs("missing", facts["type"]):
         facts["missing"] = column.facts["missing"]
     for key in named:  # words in CAPITALS stand for what a person has to say
         facts[key] = UNDECLARED
@@ -244,7 +246,9 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not new or column.facts.get("type") == new:
         return None
     kept = {
-        key: value for key, value in column.facts.items() if key in keys_of_type(new) and key not in ("type", "dtype")
+        key: value
+        for key, value in column.facts.items()
+        if may_say(key, new) and key not in ("type", "dtype") and (value != UNDECLARED or needs(key, new))
     }
     return column.changed(facts={**kept, **facts}, left_out=False)
 
