@@ -127,3 +127,69 @@ def test_a_codebook_looks_a_column_up_under_its_own_name(tmp_path):
     client = StudioClient(tmp_path)
     assert client.post("/data/choose", place="rows.csv", codebook="codes.csv", form="codebook").status_code == 200
     assert client.studio.schema().columns["asked"].found_by == "kept"
+
+
+LABELLED = {
+    "type": "category",
+    "values": [1, 2, 3],
+    "missing": ["", "9"],
+    "value_labels": {"1": "day", "2": "night", "3": "both", "9": "unknown"},
+}
+
+
+@pytest.mark.parametrize(
+    ("entered", "left"),
+    [
+        ({"edit--values": "1|2"}, {"1": "day", "2": "night", "9": "unknown"}),
+        ({"edit--values": "1|2|3|4"}, LABELLED["value_labels"]),
+        ({"edit--missing": "no"}, {"1": "day", "2": "night", "3": "both"}),
+        ({"edit--values": "a|b", "edit--missing": "no"}, None),
+        ({"edit--values": "1|2", "edit--value_labels": "{1: morning, 2: evening}"}, {"1": "morning", "2": "evening"}),
+    ],
+)
+def test_meanings_of_codes_follow_the_values(form_of, entered, left):
+    client, form = form_of(LABELLED)
+    answer = client.post("/columns/keep", **form | entered)
+    assert answer.status_code == 200, re.findall(r'class="error"[^>]*>(.*?)<', answer.text)
+    assert client.project.column("asked").facts.get("value_labels") == left
+
+
+def test_meanings_of_codes_follow_values_that_many_columns_get_and_another_type(form_of):
+    client, _ = form_of(LABELLED)
+    change = {"do": "values", "names": ["asked"], "whom": "ticked", "many_values": "2|3"}
+    assert client.post("/columns/apply", **change).status_code == 200
+    assert client.project.column("asked").facts["value_labels"] == {"2": "night", "3": "both", "9": "unknown"}
+    change = {"do": "retype", "names": ["asked"], "whom": "ticked", "type": "boolean"}
+    assert client.post("/columns/apply", **change).status_code == 200
+    assert client.project.column("asked").facts.get("value_labels") == {"9": "unknown"}
+
+
+def test_a_codebook_says_meanings_apart_from_what_the_column_is(tmp_path):
+    (tmp_path / "rows.csv").write_text("shift\n1\n2\n")
+    book = "Variable,Meaning,Allowed values,Unknown coded as\nshift,Which shift,1=day; 2=night,9=not said\n"
+    (tmp_path / "codes.csv").write_text(book)
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="rows.csv", codebook="codes.csv", form="codebook").status_code == 200
+    facts = client.project.column("shift").facts
+    assert facts["description"] == "Which shift"
+    assert facts["value_labels"] == {"1": "day", "2": "night", "9": "not said"}
+    assert "1 day | 2 night" in client.get("/columns").text
+
+
+def test_a_long_list_hides_nothing_of_what_stands_beside_it(form_of):
+    client, _ = form_of({"type": "category", "values": [f"{code:05d}" for code in range(1000, 1400)], "missing": ["?"]})
+    shown = unescape(client.get("/columns").text)
+    assert "01000 | 01001" in shown
+    assert "… · missing: ?" in shown
+
+
+def test_a_proposal_is_said_in_words(form_of):
+    client, _ = form_of({"type": "category", "values": "undeclared", "missing": "undeclared"})
+    proposals = ({"type": "id"}, {"type": "fake", "as": "email"}, {"type": "constant", "value": "REMOVED"})
+    for proposal in proposals:
+        asked = client.project.column("asked").changed(proposal=proposal, why="its name says so")
+        client.studio.change(client.project.version, lambda before, new=asked: before.with_columns({"asked": new}), "")
+        shown = client.get("/columns", params={"edit": "asked"}).text
+        assert "{'" not in shown
+        assert "&#39;type&#39;" not in shown
+        assert f"Perhaps <b>{proposal['type']}" in shown

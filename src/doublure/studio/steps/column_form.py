@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn
+from doublure.schema.scalars import label
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import ProjectColumn, refuse_outside
 from doublure.studio.visit import FormErrors, Visit
@@ -136,9 +137,26 @@ def facts_entered(visit: Visit, column: ProjectColumn, found: FormErrors, folder
         facts["roles"] = [role]
     if text := visit.text("edit--description"):
         facts["description"] = text
+    facts = still_labelled(facts, column)
     if not found.errors:
         _judge(facts, column.name, found, visit)
     return facts
+
+
+def still_labelled(facts: dict[str, Any], column: ProjectColumn) -> dict[str, Any]:
+    """Return changed facts without the meanings of codes that are gone, unless the meanings were changed, too."""
+    labels = facts.get("value_labels")
+    if not isinstance(labels, Mapping) or labels != column.facts.get("value_labels"):
+        return facts
+    known = {label(code) for key in ("values", "missing") for code in _codes(facts.get(key))}
+    before = {label(code) for key in ("values", "missing") for code in _codes(column.facts.get(key))}
+    left = {code: text for code, text in labels.items() if code in known or code not in before}
+    rest = {key: fact for key, fact in facts.items() if key != "value_labels"}
+    return rest | ({"value_labels": left} if left else {})
+
+
+def _codes(fact: object) -> Sequence[Any]:
+    return fact if isinstance(fact, (list, tuple)) else ()
 
 
 def judged(facts: Mapping[str, Any], name: str, visit: Visit) -> None:

@@ -28,6 +28,7 @@ from doublure.studio.steps.column_form import (
     judged,
     may_say,
     needs,
+    still_labelled,
     written_words,
 )
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -138,8 +139,15 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
         "roles": _ROLES,
         "types": types(),
         "here": search_query(visit),
-        "proposal": "" if column.proposal is None else facts_in_words(column.name, column.proposal),
+        "proposal": "" if column.proposal is None else proposal_in_words(column.name, column.proposal),
     }
+
+
+def proposal_in_words(name: str, proposal: Mapping[str, Any]) -> str:
+    """Return what a column may be, in a line as people write it."""
+    said = f"{proposal['as']} · " if "as" in proposal else ""
+    rest = facts_in_words(name, {key: fact for key, fact in proposal.items() if key != "as"})
+    return f"{proposal['type']} · {said}{rest}".removesuffix(" · ")
 
 
 def fields(visit: Visit) -> Page:
@@ -250,7 +258,7 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
         for key, value in column.facts.items()
         if may_say(key, new) and key not in ("type", "dtype") and (value != UNDECLARED or needs(key, new))
     }
-    return column.changed(facts={**kept, **facts}, left_out=False)
+    return column.changed(facts=still_labelled({**kept, **facts}, column), left_out=False)
 
 
 def _never_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -286,12 +294,12 @@ def _precision(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
 
 
 def _buy(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
-    facts = bought(column.facts, column.name, visit.number("price"))
+    facts = still_labelled(bought(column.facts, column.name, visit.number("price")), column)
     return None if column.left_out or facts == dict(column.facts) else column.changed(facts=facts)
 
 
 def _fact(column: ProjectColumn, facts: Mapping[str, Any]) -> ProjectColumn | None:
-    return None if column.left_out else column.changed(facts={**column.facts, **facts})
+    return None if column.left_out else column.changed(facts=still_labelled({**column.facts, **facts}, column))
 
 
 _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] = {
