@@ -65,7 +65,9 @@ SAID = {
     "statutory, private": {"type": "category", "values": ["statutory", "private"]},
     "0-17|18-64|65+": {"type": "category", "values": ["0-17", "18-64", "65+"]},
     "1 = male, 2 = female": {
-        "type": "category", "values": [1, 2], "value_labels": {"1": "male", "2": "female"},
+        "type": "category",
+        "values": [1, 2],
+        "value_labels": {"1": "male", "2": "female"},
     },
     "MAIN|": {"type": "category", "values": ["MAIN"]},
     "098 to 101": {"type": "category", "values": ["098", "099", "100", "101"]},
