@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import numpy as np
+import pandas as pd
 import pytest
 from studios import StudioClient, said_again
 
 from doublure.schema.columns import types
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.schema import Schema
 
 SAID = {
@@ -151,7 +154,7 @@ def test_meanings_of_codes_follow_the_values(form_of, entered, left):
     client, form = form_of(LABELLED)
     answer = client.post("/columns/keep", **form | entered)
     assert answer.status_code == 200, re.findall(r'class="error"[^>]*>(.*?)<', answer.text)
-    assert client.project.column("asked").facts.get("value_labels") == left
+    assert client.studio.schema().columns["asked"].value_labels == left
 
 
 def test_meanings_of_codes_follow_values_that_many_columns_get_and_another_type(form_of):
@@ -193,3 +196,32 @@ def test_a_proposal_is_said_in_words(form_of):
         assert "{'" not in shown
         assert "&#39;type&#39;" not in shown
         assert f"Perhaps <b>{proposal['type']}" in shown
+
+
+@pytest.mark.parametrize(
+    ("written", "book", "said"),
+    [
+        ("%Y-%m-%d %H:%M", "datetime", "step: 60"),
+        ("%Y-%m-%dT%H:%M", "datetime", "date_format: YYYY-MM-DDThh:mm"),
+        ("%d.%m.%Y %H:%M", "datetime", "date_format: DD.MM.YYYY hh:mm"),
+        ("%H:%M", "time", "step: 60"),
+    ],
+)
+def test_times_of_a_codebook_come_out_in_the_form_they_came_in(tmp_path, written, book, said):
+    moments = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.arange(300) * 131, unit="min")
+    pd.DataFrame({"seen": moments.strftime(written)}).to_csv(tmp_path / "rows.csv", index=False)
+    ends = "00:00:00,23:59:59" if book == "time" else "2024-01-01T00:00:00,2024-12-31T23:59:59"
+    (tmp_path / "codes.csv").write_text(f"column,type,lower,upper,missing\nseen,{book},{ends},false\n")
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="rows.csv", codebook="codes.csv", form="codebook").status_code == 200
+    shown = unescape(client.get("/columns").text.replace("<wbr>", ""))
+    assert f"perhaps {said}" in shown
+    assert client.post("/columns/apply", do="propose", names=["seen"], whom="ticked").status_code == 200
+    assert "perhaps" not in client.get("/columns").text.split("<tbody>")[1].split("</tbody>")[0]
+    column = client.studio.schema().columns["seen"]
+    marks = TextMarks()
+    spelling = column.spelling(marks)
+    raw = pd.read_csv(tmp_path / "rows.csv", dtype="str")["seen"]
+    cells = column.read(raw if spelling is None else raw.map(spelling), "seen", "refuse")
+    shown = column.csv_cells(column.cells_of(column.numbers_of(cells)), marks).astype(str)
+    assert list(shown) == list(raw)

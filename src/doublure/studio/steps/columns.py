@@ -57,6 +57,7 @@ class Row:
         open: Facts that are open.
         epsilon: What its facts cost.
         roles: Its roles.
+        perhaps: What its proposal adds, in words; empty without.
     """
 
     column: ProjectColumn
@@ -66,6 +67,7 @@ class Row:
     open: tuple[str, ...]
     epsilon: float
     roles: str
+    perhaps: str
 
 
 def show(visit: Visit) -> Page:
@@ -230,7 +232,7 @@ def _take_in(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
 def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if column.proposal is None:
         return None
-    named = [key for key, value in column.proposal.items() if _is_placeholder(value)]
+    named = [key for key, value in column.proposal.items() if _is_placeholder(key, value)]
     same = column.proposal["type"] == column.facts.get("type")  # what was said of another type may not fit
     kept = {
         key: fact
@@ -352,9 +354,25 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
             open=missing,
             epsilon=cost,
             roles=", ".join(column.facts.get("roles") or ()),
+            perhaps="" if column.left_out else _added(column),
         )
         found.append(row)
     return found
+
+
+def _added(column: ProjectColumn) -> str:
+    """Return what a column's proposal says beyond what is said of it: another type, or a form of its cells."""
+    proposal = column.proposal or {}
+    if not proposal:
+        return ""
+    if proposal["type"] != column.facts.get("type"):
+        return f"{proposal['type']} ({proposal['as']})" if "as" in proposal else str(proposal["type"])
+    new = {
+        key: fact
+        for key, fact in proposal.items()
+        if key not in column.facts and fact != UNDECLARED and not _is_placeholder(key, fact)
+    }
+    return facts_in_words(column.name, {"type": proposal["type"], **new})
 
 
 def wanted(row: Row, asked: str, state: str) -> bool:
@@ -407,8 +425,10 @@ def _checked(project: Project, studio: Studio) -> Project:
     return project
 
 
-def _is_placeholder(value: object) -> bool:
+def _is_placeholder(key: str, value: object) -> bool:
     """Return whether a proposal's fact is a word in CAPITALS, in a list or as a file, that a person has to replace."""
+    if key == "date_format":  # DD.MM.YYYY stands for itself
+        return False
     texts: Iterable[object] = (
         value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else (value,)
     )
