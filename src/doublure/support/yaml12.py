@@ -72,7 +72,8 @@ class _Dumper(_FastDumper):  # type: ignore[misc]  # one of two classes, chosen 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     """Keep a text on its line: PyYAML would fold one with line breaks, or write invisible characters as such."""
     style = None if text.isprintable() else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
 
 
 for _tag, _pattern, _first in (*_CORE_SCHEMA, ("bool", r"^[yYnN]$", [*"yYnN"])):
