@@ -20,7 +20,8 @@ ROWS = {
     'dob,date of birth,date,1900-01-01 to 2023-12-31,,"1900-01-01: unknown"':
         {"type": "date", "bounds": ["1900-01-01", "2023-12-31"]},
     'sex,sex,coded,"1=male, 2=female, 9=unknown",never,':
-        {"type": "category", "values": [1, 2, 9], "missing": False},
+        {"type": "category", "values": [1, 2, 9], "missing": False,
+         "value_labels": {"1": "male", "2": "female", "9": "unknown"}},
     "admitted,,date/time,2022-01-01 to 2023-12-31,never,":
         {"type": "datetime", "bounds": ["2022-01-01", "2023-12-31T23:59:59"], "missing": False},
     'los,length of stay,"days, 1 decimal",0 - 100,,': {"type": "real", "bounds": [0, 100], "precision": 1},
@@ -32,7 +33,7 @@ ROWS = {
         {"type": "boolean", "written": {"true": "Y", "false": "N"}, "missing": False},
     "site,,list,MAIN,,": {"type": "category", "values": ["MAIN"]},
     "crea,,number,0 - 20,empty; <0.2 = below detection,":
-        {"type": "real", "bounds": [0, 20], "missing": ["", "<0.2"]},
+        {"type": "real", "bounds": [0, 20], "missing": ["", "<0.2"], "value_labels": {"<0.2": "below detection"}},
     "stay,stay,,0 to 100,,": {"bounds": [0, 100]},
     "name,,fake,,,": {"type": "fake", "as": "person_name"},
     "who,,fake: e-mail,,,": {"type": "fake", "as": "email"},
@@ -63,7 +64,11 @@ SAID = {
     "statutory; self pay": {"type": "category", "values": ["statutory", "self pay"]},
     "statutory, private": {"type": "category", "values": ["statutory", "private"]},
     "0-17|18-64|65+": {"type": "category", "values": ["0-17", "18-64", "65+"]},
-    "1 = male, 2 = female": {"type": "category", "values": [1, 2]},
+    "1 = male, 2 = female": {
+        "type": "category",
+        "values": [1, 2],
+        "value_labels": {"1": "male", "2": "female"},
+    },
     "MAIN|": {"type": "category", "values": ["MAIN"]},
     "098 to 101": {"type": "category", "values": ["098", "099", "100", "101"]},
     '["a|b", c]': {"values": ["a|b", "c"]},
@@ -222,7 +227,8 @@ def test_a_codebook_with_one_meaning_tells_nothing_of_its_reading(tmp_path):
 def test_meanings_and_labels_are_kept(tmp_path):
     first, _, third, *_ = read(tmp_path, *ROWS).values()
     assert first.description == "patient number; several stays, perhaps"
-    assert third.description == "sex (1 male, 2 female, 9 unknown)"
+    assert third.description == "sex"
+    assert third.facts["value_labels"] == {"1": "male", "2": "female", "9": "unknown"}
 
 
 def test_a_sheet_of_a_workbook_drafts_the_data(tmp_path):

@@ -151,7 +151,8 @@ def test_a_redcap_dictionary_says_all_but_bounds_that_it_lacks(tmp_path: Path) -
         "town": "category", "visit_complete": "ordinal", "redcap_event_name": "category",
     }  # fmt: skip
     assert (columns["sex"].values, columns["sex"].missing) == ((1, 2, -9), False)
-    assert columns["sex"].description == "Sex at birth (1 Male, 2 Female, -9 Unknown)"
+    assert columns["sex"].description == "Sex at birth"
+    assert columns["sex"].value_labels == {"1": "Male", "2": "Female", "-9": "Unknown"}
     assert (columns["age"].bounds, columns["age"].missing) == ((18, 99), False)
     assert (columns["weight"].bounds, columns["weight"].precision, columns["weight"].missing) == ("undeclared", 1, True)
     assert [str(end) for end in columns["visit"].bounds] == ["2020-02-01", "2024-12-31"]
@@ -177,7 +178,7 @@ def test_a_data_package_is_read(tmp_path: Path) -> None:
     assert (columns["pay"].bounds, columns["pay"].missing) == ("undeclared", ("NA",))
     assert (columns["sex"].values, columns["sex"].description) == (("f", "m"), "Sex")
     assert (columns["grade"].type, columns["grade"].values) == ("ordinal", (1, 2))
-    assert columns["grade"].description == "(1 low, 2 high)"
+    assert (columns["grade"].description, columns["grade"].value_labels) == (None, {"1": "low", "2": "high"})
     assert (columns["nr"].type, columns["mail"].type, columns["on"].type) == ("id", "fake", "boolean")
     assert "DD.MM.YYYY" in (schema.date_format, columns["born"].fact("date_format"))
 

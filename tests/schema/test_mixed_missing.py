@@ -6,9 +6,13 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.data.tables import cells
 from doublure.drafting.misfits import list_misfits
 from doublure.drafting.mixed_missing import lone_text
 from doublure.drafting.owner_notes import NOTES
+from doublure.schema.columns import type_named
+from doublure.schema.columns.missing_kinds import numbers_with_texts
+from doublure.schema.columns.spelling import TextMarks
 
 SCHEMA = """
 doublure: 1
@@ -92,3 +96,19 @@ def test_two_kinds_come_out_in_their_shares(data, tmp_path):
     drawn = pd.read_csv(tmp_path / "bundle" / "data.csv", dtype=str, keep_default_na=False)["low"]
     assert (drawn == "").mean() == pytest.approx(0.085, abs=0.02)
     assert (drawn == "<0.2").mean() == pytest.approx(0.015, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("missing", "comes_out"),
+    [(["<0.2"], ["1.5", "<0.2", "<0.2"]), (["", "<0.2"], ["1.5", "<0.2", ""]), (["<0.2", "?"], ["1.5", "<0.2", ""])],
+)
+def test_empty_cells_beside_texts_come_out_as_the_schema_declares(missing, comes_out):
+    """One text stands for all that is missing; beside several, an empty cell is a kind of its own."""
+    column = type_named("real")(bounds=[0, 9], precision=1, missing=missing)
+    read = cells.canonical(pd.Series(["1.5", "<0.2", ""], dtype="str"), column, "crea")
+    texts = list(column.missing_texts)
+    if column.missing_states > 1:
+        shown = numbers_with_texts(column, read, texts, TextMarks())
+    else:
+        shown = column.csv_cells(read, TextMarks()).astype(object).where(read.notna(), texts[0])
+    assert list(map(str, shown)) == comes_out

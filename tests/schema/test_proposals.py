@@ -194,6 +194,25 @@ def test_rules_are_proposed_by_names_and_types() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("named", "orders"),
+    [
+        ({"admitted": "datetime", "discharged": "datetime", "birth_date": "date"},
+         [["birth_date", "admitted"], ["admitted", "discharged"]]),
+        ({"date of birth": "date", "enrolled": "date", "left": "date"},
+         [["date of birth", "enrolled"], ["enrolled", "left"]]),
+        ({"enrolled": "date", "dob": "date", "seen": "datetime"}, [["dob", "enrolled"], ["dob", "seen"]]),
+        ({"birthYear": "year", "visit": "date"}, [["birthYear", "visit"]]),
+        ({"discharged": "date", "admitted": "date"}, [["admitted", "discharged"]]),
+        ({"birth of mother": "date", "birth of child": "date"}, [["birth of mother", "birth of child"]]),
+        ({"birth_weight": "real", "visit": "date"}, []),
+    ],
+)  # fmt: skip
+def test_orders_of_times_are_proposed_with_a_birth_first(named, orders) -> None:
+    columns = {name: type_named(type_)() for name, type_ in named.items()}
+    assert [list(names) for rule, names in rules_for(columns) if "at_most" in rule] == orders
+
+
 TERMS = """
 doublure: 1
 kind: table

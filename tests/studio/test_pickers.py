@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from studios import StudioClient
+from studios import StudioClient, said_again
 
 import doublure as db
 from doublure.planning.offers import method_offers
@@ -22,21 +22,6 @@ SECRET = "Zyx-secret-cell"
 
 def text_of(answer):
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", answer.text.split("<main")[1])))
-
-
-def said_again(answer, name):
-    """Return the form of a page, as a browser sends it when nothing is changed."""
-    form = answer.text.split(f'action="{name}"')[1].split("</form>")[0]
-    found = {}
-    for tag in re.findall(r"<input[^>]*>", form):
-        kind, field = re.search(r'type="(\w+)"', tag), re.search(r'name="([^"]*)"', tag)
-        ticked = kind is None or kind[1] not in ("radio", "checkbox") or " checked" in tag
-        if field and ticked and field[1] != "version":
-            found[field[1]] = unescape((re.search(r'value="([^"]*)"', tag) or ["", ""])[1])
-    for field, body in re.findall(r'<select id="[^"]*" name="([^"]*)".*?>(.*?)</select>', form, re.DOTALL):
-        chosen = re.search(r'value="([^"]*)" selected', body) or re.search(r'value="([^"]*)"', body)
-        found[field] = unescape(chosen[1])
-    return found
 
 
 # -- several rows of a person ------------------------------------------------------------------------------------------

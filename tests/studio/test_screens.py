@@ -153,7 +153,7 @@ def test_a_column_is_declared_bought_and_left_open(chosen):
 
 def test_a_new_target_takes_the_role_from_another(chosen):
     for name in ("sex", "ward"):
-        facts = {"edit--values-state": "declared", "edit--values": "a|b", "edit--missing-state": "declared"}
+        facts = {"edit--values-state": "declared", "edit--values": "a|b", "edit--missing-state": "undeclared"}
         chosen.post("/columns/keep", name=name, **{"edit--type": "category", "edit--role": "target"}, **facts)
     assert chosen.studio.schema().target == "ward"
 

@@ -105,6 +105,18 @@ def test_a_fit_that_is_refused_hides_no_finished_run(done):
     assert "run-2" not in done.get("/release").text
 
 
+def test_a_fit_beyond_the_cap_says_why_it_cannot_begin(done):
+    ledger, plan = db.Ledger.open(done.studio.root / "people.ledger"), db.Plan.load(done.studio.root / "plan.json")
+    while ledger.remaining.epsilon >= plan.epsilon:
+        assert "disabled" not in done.get("/fit").text
+        ledger.reserve(plan)
+    shown = done.get("/fit").text
+    assert 'id="start" disabled aria-describedby="beyond"' in shown
+    assert "would be passed" in shown.split('id="beyond"')[1].split("</p>")[0]
+    done.post("/fit/start", again="yes")  # of a page that was shown before
+    assert "would be passed" in ended(done, "fit").line
+
+
 def test_a_second_tab_starts_no_second_fit(client):
     client.post("/fit/start")
     stale = client.post("/fit/start", version=client.project.version - 1)
@@ -134,6 +146,9 @@ def released(fitted, tmp_path_factory):
     client.post("/release/write", what="bundle", rows="200", formats="csv", title="Synthetic <b>people</b>",
                 contact="a@example.org", licence="CC BY 4.0", tables="yes")  # fmt: skip
     assert ended(client, "release").state == "done", ended(client, "release").line
+    unchecked = client.get("/release").text
+    assert "/release/archive" not in unchecked
+    assert 'id="unverified"' in unchecked
     client.post("/release/check")
     assert ended(client, "verify").state == "done"
     return folder
@@ -145,6 +160,9 @@ def test_the_release_says_what_goes_to_whom(released):
     assert "✓ It agrees with its card" in shown
     assert "bundle.zip" in shown
     assert "Send the fingerprint" in shown
+    assert "What doublure release said" in shown
+    assert "What doublure verify said" in shown
+    assert shown.index("doublure verify bundle") > shown.index("What doublure verify said")
     assert db.verify(released / "bundle", ledger=released / "people.ledger")["epsilon"] == 1.0
     assert zipfile.is_zipfile(io.BytesIO(client.get("/release/archive").content))
     card = client.get("/release/written")

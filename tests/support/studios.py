@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +49,24 @@ class StudioClient:
         """Return the answer to a form, after the redirect; with the current version unless another is given."""
         fields["version"] = str(self.project.version if version is None else version)
         return self.http.post(address, data=fields, files=files, headers={"origin": ORIGIN})
+
+
+def said_again(answer: Any, name: str) -> dict[str, str]:
+    """Return the form of a page, as a browser sends it when nothing is changed.
+
+    Args:
+        answer: The page.
+        name: Where the form goes to, without what stands behind a question mark.
+    """
+    form = re.split(rf'action="{name}[?"]', answer.text)[1].split("</form>")[0]
+    found = {}
+    for tag in re.findall(r"<input[^>]*>", form):
+        kind, field = re.search(r'type="(\w+)"', tag), re.search(r'name="([^"]*)"', tag)
+        ticked = kind is None or kind[1] not in ("radio", "checkbox") or " checked" in tag
+        if field and ticked and field[1] != "version":
+            found[field[1]] = unescape((re.search(r'value="([^"]*)"', tag) or ["", ""])[1])
+    for field, body in re.findall(r'<select id="[^"]*" name="([^"]*)".*?>(.*?)</select>', form, re.DOTALL):
+        options = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]*)', body)
+        value, _, text = next((each for each in options if each[1]), options[0])
+        found[field] = unescape(value or ("" if "value=" in body else text))
+    return found

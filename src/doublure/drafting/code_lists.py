@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from doublure.schema.columns import Column, label
 from doublure.schema.columns.code_tree import CodeTree
@@ -44,7 +45,11 @@ def likely_levels(name: str, values: Sequence[object]) -> tuple[int, ...] | None
         name: The column's name.
         values: Its declared values. Public.
     """
-    texts = [label(value) for value in values]
+    return _likely_levels(name, tuple(map(label, values)))
+
+
+@lru_cache(maxsize=64)
+def _likely_levels(name: str, texts: tuple[str, ...]) -> tuple[int, ...] | None:
     if len(texts) < FEWEST or not all(map(_CODE.fullmatch, texts)):
         return None
     longest = max(sum(char.isalnum() for char in text) for text in texts)

@@ -237,21 +237,24 @@ def fits_pattern(name: str, pattern: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
-def facts_with_files(facts: Mapping[str, Any], folder: Path, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def facts_with_files(
+    facts: Mapping[str, Any], folder: Path, place: str, name: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return facts with the content of the files that they name, and those facts as they were written.
 
     Args:
         facts: As a schema's YAML would hold them.
         folder: Where the codebook lies, and the files beside it.
         place: The file and the row, for messages.
+        name: The column, as a file that it is looked up in names it.
 
     Raises:
         SchemaError: A file is not there, or lists nothing.
     """
     try:
-        found: Any = with_files({"columns": {"": dict(facts)}}, folder)
+        found: Any = with_files({"columns": {name: dict(facts)}}, folder)
     except SchemaError as error:
         key = (error.field or "").rpartition(".")[2]
         raise SchemaError(error.message, field=f"{place}, {key}", remedy=error.remedy) from None
-    read: dict[str, Any] = found["columns"][""]
+    read: dict[str, Any] = found["columns"][name]
     return read, {key: fact for key, fact in facts.items() if read[key] is not fact}

@@ -552,7 +552,7 @@ def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dic
     return found
 
 
-_FORM_KEYS = ("written", "date_format", "format")
+_FORM_KEYS = ("written", "date_format", "format", "step")
 """Keys of a column that say how its cells are written."""
 
 

@@ -20,8 +20,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 TOTALS = {"total", "sum", "gross", "overall"}
 """Words of a column that may be a sum of others."""
 _SPAN = {"days", "day", "duration", "length", "los", "nights", "stay", "elapsed", "span", "minutes", "hours", "delay"}
-_BEGIN = ("start", "begin", "begun", "from", "admitted", "admission", "opened", "departure", "pickup", "checkin", "in")
-_END = ("end", "ended", "to", "discharged", "discharge", "closed", "arrival", "dropoff", "checkout", "out")
+BEGIN = ("start", "begin", "begun", "from", "admitted", "admission", "opened", "departure", "pickup", "checkin", "in")
+END = ("end", "ended", "to", "discharged", "discharge", "closed", "arrival", "dropoff", "checkout", "out")
+"""Words of the beginning of a span, and of its end."""
 _PRICE = {"price", "rate", "fee", "monthly", "unit", "wage", "tariff"}
 _TIMES = {"quantity", "qty", "units", "months", "hours", "days", "tenure", "count", "pieces"}
 _PAID = {"amount", "cost", "charges", "total", "revenue", "value", "pay", "bill"}
@@ -127,8 +128,8 @@ def _products(numbers: Mapping[str, frozenset[str]]) -> Iterator[Rule]:
 
 def _both_ends(times: Sequence[str], words: Mapping[str, frozenset[str]]) -> list[tuple[str, str]]:
     if len(times) == 2:
-        return [(times[0], times[1]) if not words[times[0]] & {*_END} else (times[1], times[0])]
-    begins, ends = ([name for name in times if words[name] & {*side}] for side in (_BEGIN, _END))
+        return [(times[0], times[1]) if not words[times[0]] & {*END} else (times[1], times[0])]
+    begins, ends = ([name for name in times if words[name] & {*side}] for side in (BEGIN, END))
     return [(one, other) for one in begins for other in ends if one != other]
 
 

@@ -19,11 +19,13 @@ import pandas as pd
 from doublure.drafting import forms
 from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
+from doublure.drafting.identities import BEGIN, END, words_of
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types, unmodelled_types
 from doublure.schema.columns.constant import REMOVED
 from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
+from doublure.schema.rules.calendar_order import comparable, fineness
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness, Rule
 from doublure.schema.rules.rule_set import goes_with
@@ -54,6 +56,8 @@ _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
 _LONGITUDE = re.compile(r"(?<![a-z])(?:longitude|long|lon|lng)(?![a-z])", re.IGNORECASE)
 _LATITUDE = re.compile(r"(?<![a-z])(?:latitude|lat)(?![a-z])", re.IGNORECASE)
+_BIRTH = {"birth", "born", "dob", "birthdate", "birthday", "geburtsdatum", "geboren", "naissance", "nacimiento"}
+"""Words of a person's birth, which nothing that is recorded of that person comes before."""
 _COARSER = {"cat", "category", "group", "decile"}
 _WHOSE = r"(?:(?:patient|person|customer|client|user|employee|contact|doctor|physician)[ _.-]?)?"
 _OF_PEOPLE = {
@@ -391,7 +395,23 @@ def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str,
             twin = next((other for other in columns if _beside(other, name, found)), None)
             if twin is not None and all(columns[each].plain for each in (name, twin)):
                 yield "two coordinates", (name, twin)
+    yield from (("two times", both) for both in _two_times(columns))
+
+
+def _two_times(columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    """Yield times of which the first is at most the second: a birth comes before the first of each other kind."""
     times = [(name, column) for name, column in columns.items() if column.clock is not None]
+    births = [name for name, column in columns.items() if words_of(name) & _BIRTH and fineness(column) is not None]
+    for birth in births if len(births) == 1 else ():
+        later = [(name, column) for name, column in times if name != birth]
+        for kind in types():
+            first = next((name for name, column in later if column.shown_type == kind), None)
+            if first is not None and (
+                columns[first].alike(columns[birth]) or comparable(columns[birth], columns[first])
+            ):
+                yield birth, first
+        times = later
     for kind in types():
-        for both in pairwise(name for name, column in times if column.shown_type == kind):
-            yield "two times", both
+        for one, other in pairwise(name for name, column in times if column.shown_type == kind):
+            turned = words_of(one) & {*END} and words_of(other) & {*BEGIN}
+            yield (other, one) if turned else (one, other)

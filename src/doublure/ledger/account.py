@@ -187,8 +187,7 @@ class Account:
         if (body["charge"] is not None) != (plan["kind"] in COVERED):
             raise LedgerError("a charge that does not fit its kind")
         charge = Amount() if body["charge"] is None else Amount.of(**body["charge"])
-        if not (self.spent + charge).fits(self.cap):
-            raise self._refusal(charge)
+        self.refuse_beyond_cap(charge)
         self.spent = self.spent + charge
         self._run_ids[body["run_id"]] = body["id"]
         self.runs[body["id"]] = ReservedRun(
@@ -200,6 +199,15 @@ class Account:
             charge=charge,
             sessions=(body["session"],),
         )
+
+    def refuse_beyond_cap(self, charge: Amount) -> None:
+        """Refuse a charge that would pass the cap.
+
+        Raises:
+            BudgetRefused: Naming what is left.
+        """
+        if not (self.spent + charge).fits(self.cap):
+            raise self._refusal(charge)
 
     def refuse_repeated(self, plan: PlanLike) -> None:
         """Refuse a plan that a run of this ledger is charged for already.

@@ -12,7 +12,7 @@ from typing import Any
 from doublure.errors import GateFailed, LedgerError, SettingError, escaped, printable
 from doublure.ledger import display
 from doublure.ledger.account import FORMAT, Account
-from doublure.ledger.amounts import Budget, is_figure
+from doublure.ledger.amounts import Amount, Budget, is_figure
 from doublure.ledger.chain import Record, canonical_json
 from doublure.ledger.place import LedgerPlace
 from doublure.ledger.places import FilePlace, find_place
@@ -273,6 +273,15 @@ class Ledger:
             BudgetRefused: Naming the earlier reservation and the remedy.
         """
         self._store.view().account.refuse_repeated(plan)
+
+    def refuse_beyond_cap(self, plan: PlanLike) -> None:
+        """Refuse a plan whose charge would pass the cap, without charging it.
+
+        Raises:
+            BudgetRefused: Naming what is left.
+        """
+        charge = plan_charge(plan, recorded_facts(plan)["kind"])
+        self._store.view().account.refuse_beyond_cap(Amount() if charge is None else Amount.of(**charge))
 
     def reserve(
         self,

@@ -131,6 +131,10 @@ class Project(Frozen):
         """Return a column by its name."""
         return next((each for each in self.columns if each.name == name), None)
 
+    def own_name(self, name: str) -> str:
+        """Return the name that a column has in its own table."""
+        return name.partition(".")[2] if self.tables else name
+
     def with_columns(self, changed: Mapping[str, ProjectColumn]) -> Project:
         """Return the project with some columns replaced."""
         return self.changed(columns=tuple(changed.get(each.name, each) for each in self.columns))

@@ -22,6 +22,7 @@ _DAMAGED = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, 
 
 # libyaml parses a hundred thousand values in seconds rather than minutes; some builds of PyYAML come without it.
 _FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FastDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen at run time
@@ -61,7 +62,7 @@ for _tag, _pattern, _first in _CORE_SCHEMA:
 _Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node)))
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(_FastDumper):  # type: ignore[misc]  # one of two classes, chosen at run time
     """Block mappings with flow lists; quotes text that YAML 1.1 or 1.2 would read as something else."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -71,7 +72,8 @@ class _Dumper(yaml.SafeDumper):
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     """Keep a text on its line: PyYAML would fold one with line breaks, or write invisible characters as such."""
     style = None if text.isprintable() else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
 
 
 for _tag, _pattern, _first in (*_CORE_SCHEMA, ("bool", r"^[yYnN]$", [*"yYnN"])):

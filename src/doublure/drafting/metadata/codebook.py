@@ -56,7 +56,7 @@ _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
-_LONGEST_FACTS = 110
+_LONGEST_FACTS, _SHORTEST_LIST = 110, 40
 _EXACT, _GROUPED = 1e15, 1e4
 """Above the first a float may not be exact; below the second no comma is written, as a year has none."""
 _TRUTHS = {"true": "yes", "false": "no"}
@@ -261,7 +261,7 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     description = _description(cells.get("description", ""))
     if cells.get("type", "").lower() == OMITTED:
         return Entry(place=place, description=description, omitted=True)
-    facts, files = facts_with_files(read_facts(cells, place), folder, place)
+    facts, files = facts_with_files(read_facts(cells, place), folder, place, cells["column"])
     return Entry(place=place, facts=facts, description=description, files=files)
 
 
@@ -447,17 +447,20 @@ def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
     cells = codebook_cells(
         name, {key: fact for key, fact in facts.items() if key not in ("description", "roles", "dtype")}
     )
-    said = []
+    labels = facts.get("value_labels")
+    labels = labels if isinstance(labels, Mapping) else {}
+    said, long = [], ""
     if "lower" in cells:
         said.append(" to ".join(map(_figure, facts["bounds"])))
     for key, cell in cells.items():
-        if key in ("column", "type", "lower", "upper") or cell == UNDECLARED:
+        if key in ("column", "type", "lower", "upper", "value_labels") or cell == UNDECLARED:
             continue
         price = facts[key]["learn"] if isinstance(facts.get(key), Mapping) and "learn" in facts[key] else None
         if price is not None:
             said.append(f"{key}: bought for ε = {price:g}")
         elif key == "values":
-            said.append(cell.removesuffix("|").replace("|", " | "))
+            long = " | ".join(" ".join(filter(None, (each, labels.get(each)))) for each in cell.strip("|").split("|"))
+            said.append(long)
         elif key == "missing":
             texts = f"missing: {f'empty{cell}' if cell.startswith('|') else cell}".replace("|", " | ")
             said.append({"true": "may be missing", "false": "never missing"}.get(cell, texts))
@@ -465,6 +468,9 @@ def facts_in_words(name: str, facts: Mapping[str, Any]) -> str:
             said.append(" | ".join(f"{word} ({_TRUTHS[truth]})" for truth, word in facts[key].items()))
         else:
             said.append(f"{key}: {cell}")
+    over = len(" · ".join(said)) - _LONGEST_FACTS
+    if over > 0 and long:  # a list gives way to what else is said, such as that cells may be missing
+        said[said.index(long)] = long[: max(_SHORTEST_LIST, len(long) - over - 1)] + "…"
     told = " · ".join(said)
     return told if len(told) <= _LONGEST_FACTS else told[: _LONGEST_FACTS - 1] + "…"
 

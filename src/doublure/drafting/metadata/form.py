@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from doublure.drafting.codebook import DataDescription, Entry
@@ -125,16 +124,22 @@ _ISO = re.compile(r"YYYY-MM-DD(?:[T ]hh:mm(?::ss)?)?Z?")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
-def meaning(text: object, labels: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a column's description: its label, and what its codes mean where there is room.
+def meaning(text: object) -> str:
+    """Return a column's description."""
+    return line(text)[:LONGEST_MEANING]
+
+
+def labelled(facts: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return facts with the meanings of those codes that are values or texts for missing.
 
     Example:
-        >>> meaning("Sex", {"1": "male", "2": "female"})
-        'Sex (1 male, 2 female)'
+        >>> labelled({"values": [1, 2]}, {"1": "male", "2": "female", "3": "unknown"})
+        {'values': [1, 2], 'value_labels': {'1': 'male', '2': 'female'}}
     """
-    said, codes = line(text)[:LONGEST_MEANING], ", ".join(f"{code} {line(name)}" for code, name in labels.items())
-    whole = f"{said} ({codes})".strip() if codes else said
-    return whole if len(whole) <= LONGEST_MEANING else said
+    said = [facts.get(key) for key in ("values", "missing")]
+    codes = {label(code) for each in said if isinstance(each, (list, tuple)) for code in each}
+    known = {code: text for code, name in labels.items() if code in codes and (text := meaning(name).strip())}
+    return {**facts, **({"value_labels": known} if known else {})}
 
 
 def listed(codes: Iterable[object]) -> list[Any]:

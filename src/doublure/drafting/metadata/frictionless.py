@@ -14,6 +14,7 @@ from doublure.drafting.metadata.form import (
     date_format,
     foreign_key_facts,
     foreign_keys,
+    labelled,
     listed,
     lone_keys,
     meaning,
@@ -102,7 +103,7 @@ def _entry(field: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, k
         if kind == "boolean" and takes("boolean", "written"):
             facts |= _truth(field)
     facts["missing"] = _missing(field, schema, required=limits.get("required") is True)
-    return Entry(place=place, facts=facts, description=meaning(description, labels), notes=notes)
+    return Entry(place=place, facts=labelled(facts, labels), description=meaning(description), notes=notes)
 
 
 def _values(field: Mapping[str, Any], limits: Mapping[str, Any]) -> tuple[list[Any], dict[str, str]]:
@@ -112,8 +113,8 @@ def _values(field: Mapping[str, Any], limits: Mapping[str, Any]) -> tuple[list[A
         enum = limits.get("enum")
         return (list(enum) if isinstance(enum, list) else []), {}
     values = [each.get("value") if isinstance(each, dict) else each for each in categories]
-    labelled = (each for each in categories if isinstance(each, dict) and each.get("label"))
-    return values, {str(each["value"]): str(each["label"]) for each in labelled}
+    named = (each for each in categories if isinstance(each, dict) and each.get("label"))
+    return values, {str(each["value"]): str(each["label"]) for each in named}
 
 
 def _truth(field: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from doublure.drafting.code_lists import levels_named
 from doublure.drafting.codebook import OMITTED, Entry, facts_with_files, last_second
-from doublure.drafting.metadata.form import line, listed, meaning
+from doublure.drafting.metadata.form import labelled, line, listed, meaning
 from doublure.drafting.metadata.ranges import (
     Range,
     Unclear,
@@ -133,13 +133,13 @@ def described(
         facts["missing"] = missing
     elif missing:
         unread = (*unread, _unread("missing cells", said["missing"], f"type {facts['type']} has none"))
-    read, files = facts_with_files({**facts, **further}, folder, place)
+    facts = labelled(facts, labels | of_missing)
+    read, files = facts_with_files({**facts, **further}, folder, place, name)
     read, lacking = _complete(read, name)
-    text = meaning(line(words), labels | of_missing)
     return Entry(
         place=place,
         facts=read,
-        description=text,
+        description=meaning(words),
         notes=(*notes, *unread, *lacking),
         files={key: fact for key, fact in files.items() if key in read},
     )

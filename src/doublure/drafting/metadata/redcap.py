@@ -16,6 +16,7 @@ from doublure.drafting.metadata.form import (
     MetadataForm,
     bounds,
     csv_rows,
+    labelled,
     line,
     listed,
     meaning,
@@ -76,8 +77,8 @@ def read(path: Path) -> DataDescription:
         if field["field_type"] not in _NO_COLUMN:
             entries |= _columns(field, place, first=not entries)
     for form, place in forms.items():
-        facts = {"type": "ordinal", "values": [0, 1, 2], "missing": False}
-        entries[f"{form}_complete"] = Entry(place=place, facts=facts, description=meaning("", _COMPLETE))
+        facts = labelled({"type": "ordinal", "values": [0, 1, 2], "missing": False}, _COMPLETE)
+        entries[f"{form}_complete"] = Entry(place=place, facts=facts)
     return DataDescription(name=path.name, form=_TITLE, entries=entries)
 
 
@@ -100,7 +101,7 @@ def _columns(field: Mapping[str, str], place: str, *, first: bool) -> dict[str, 
     may_be_missing = field.get("required_field", "").lower() != "y" or bool(field.get("branching_logic"))
     if facts and facts["type"] not in unmodelled_types():
         facts["missing"] = may_be_missing
-    return {name: Entry(place=place, facts=facts, description=meaning(label, choices), notes=notes)}
+    return {name: Entry(place=place, facts=labelled(facts, choices), description=meaning(label), notes=notes)}
 
 
 def _choices(field: Mapping[str, str]) -> dict[str, str]:

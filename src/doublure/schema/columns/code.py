@@ -155,6 +155,10 @@ class CodeColumn(ListedColumn):
             if places:
                 yield text, places
 
+    @override
+    def learnable(self, fact: str) -> bool:
+        return fact != "values" and super().learnable(fact)  # a public list
+
     @property
     def _codes(self) -> CodeList:
         codes = self.values if isinstance(self.values, tuple) else ()

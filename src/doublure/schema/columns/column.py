@@ -96,6 +96,8 @@ class Column(Frozen):
     """The names of its facts, in the order in which a schema lists them."""
     modelled: ClassVar[bool] = True
     """Whether its cells are learned and drawn; an id's are numbered anew."""
+    tells_missing: ClassVar[bool] = True
+    """Whether a schema may say that its cells are missing, and by which texts."""
     identifies: ClassVar[bool] = False
     """Whether its cells tell records or units apart, so that it may be a key."""
     verbatim: ClassVar[bool] = False

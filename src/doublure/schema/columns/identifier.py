@@ -12,7 +12,6 @@ from doublure.errors import SettingError
 from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.made import MadeColumn
 from doublure.schema.columns.patterns import EXAMPLE, PatternText, RowNumbering, TextPattern
-from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ class IdColumn(MadeColumn):
 
     like: ClassVar[str] = "id"
     identifies: ClassVar[bool] = True
+    tells_missing: ClassVar[bool] = True  # records without the id of a unit are left out
     noun: ClassVar[str] = "an id"
     way: ClassVar[str] = "numbered anew"
     table_type: ClassVar[str] = "integer"
@@ -79,10 +79,6 @@ class IdColumn(MadeColumn):
         from doublure.schema.columns.listed_cells import labels
 
         return labels(raw, self, name, misfit)
-
-    @override
-    def _learned_missing(self) -> bool:
-        return isinstance(self.missing, Learn)
 
     @model_validator(mode="after")
     def _order_needs_a_pattern(self) -> IdColumn:

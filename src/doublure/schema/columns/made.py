@@ -12,7 +12,7 @@ from doublure.errors import SchemaError
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.column import Column, Missing
 from doublure.schema.columns.dtypes import Dtype
-from doublure.schema.fact_states import Fact
+from doublure.schema.fact_states import Fact, Learn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class MadeColumn(Column):
 
     facts: ClassVar[tuple[str, ...]] = ()
     modelled: ClassVar[bool] = False
+    tells_missing: ClassVar[bool] = False
     noun: ClassVar[str] = "a column that is made anew"
     """The name of a column of this type in messages."""
     way: ClassVar[str] = "made anew"
@@ -73,10 +74,7 @@ class MadeColumn(Column):
 
     @model_validator(mode="after")
     def _nothing_to_learn(self) -> MadeColumn:
-        if self.roles or ("missing" in self.model_fields_set and self._learned_missing()):
+        unfit = isinstance(self.missing, Learn) if self.tells_missing else self.missing is not False
+        if self.roles or ("missing" in self.model_fields_set and unfit):
             raise ValueError(f"{self.noun} is never learned; leave roles and missing out, or use type category")
         return self
-
-    def _learned_missing(self) -> bool:
-        """Return whether ``missing`` says what such a column cannot hold."""
-        return self.missing is not False

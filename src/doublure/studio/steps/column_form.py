@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn
+from doublure.schema.scalars import label
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import ProjectColumn, refuse_outside
 from doublure.studio.visit import FormErrors, Visit
@@ -42,6 +43,7 @@ class FactField:
         key: As the codebook names it.
         name: As people name it.
         state: One of :data:`STATES`; empty for a fact that may be left out and is.
+        needed: Whether no plan is made without it.
         cells: Key -> text: of bounds ``lower`` and ``upper``, else the fact itself.
         hint: How it is written.
         price: In ε; None where it cannot be bought.
@@ -51,6 +53,7 @@ class FactField:
     key: str
     name: str
     state: str
+    needed: bool
     cells: Mapping[str, str]
     hint: str
     price: float | None
@@ -70,9 +73,10 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
     model = _model_of(column, facts)
     found = []
     for fact in FACTS:
-        if fact not in keys_of_type(type_):
+        if not may_say(fact, type_):
             continue
-        known = facts.get(fact, UNDECLARED if fact != "shares" else None)
+        needed = needs(fact, type_)
+        known = facts.get(fact, UNDECLARED if needed else None)
         price = LEARN_EPSILON if _can_be_bought(model, fact) else None
         if isinstance(known, Mapping) and "learn" in known:
             price = float(known["learn"])
@@ -83,7 +87,8 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
         field = FactField(
             key=fact,
             name=_NAMES[fact],
-            state="" if known is None else _state(known),
+            state="" if known is None or (not needed and known == UNDECLARED) else _state(known),
+            needed=needed,
             cells=own,
             hint=_HINTS[fact],
             price=price,
@@ -112,33 +117,61 @@ def facts_entered(visit: Visit, column: ProjectColumn, found: FormErrors, folder
     """
     type_ = visit.text("edit--type")
     facts: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     with found.at("edit--type"):
         facts |= read_facts({"type": type_}, column.name)
         keys = keys_of_type(type_)
     if "type" not in facts:
         return facts
-    for key in (*FACTS, *further()):
-        if key not in keys or key in ("type", "roles"):
-            continue
-        with found.at(f"edit--{'lower' if key == 'bounds' else key}"):
-            facts |= _entered(visit, key, column.name, folder)
+    for key in further():
+        if key in keys and key not in ("type", "roles", *FACTS):
+            with found.at(f"edit--{key}"):
+                more |= _further_entered(visit, key, column.name)
+    by_state = sorted(FACTS, key=lambda fact: visit.text(f"edit--{fact}-state") == "learned")  # beside what is declared
+    for key in by_state:
+        if may_say(key, type_):
+            with found.at(f"edit--{'lower' if key == 'bounds' else key}"):
+                facts |= _fact_entered(visit, key, facts | more, column.name, folder)
+    facts = {key: facts[key] for key in ("type", *FACTS) if key in facts} | more | facts
     if (role := visit.text("edit--role")) and "roles" in keys:
         facts["roles"] = [role]
     if text := visit.text("edit--description"):
         facts["description"] = text
+    facts = still_labelled(facts, column)
     if not found.errors:
-        _judge(facts, column.name, found, folder)
+        _judge(facts, column.name, found, visit)
     return facts
 
 
-def judged(facts: Mapping[str, Any], name: str, folder: ProjectFolder) -> None:
+def still_labelled(facts: dict[str, Any], column: ProjectColumn) -> dict[str, Any]:
+    """Return changed facts without the meanings of codes that are gone, unless the meanings were changed, too."""
+    labels = facts.get("value_labels")
+    if not isinstance(labels, Mapping) or labels != column.facts.get("value_labels"):
+        return facts
+    known = {label(code) for key in ("values", "missing") for code in _codes(facts.get(key))}
+    before = {label(code) for key in ("values", "missing") for code in _codes(column.facts.get(key))}
+    left = {code: text for code, text in labels.items() if code in known or code not in before}
+    rest = {key: fact for key, fact in facts.items() if key != "value_labels"}
+    return rest | ({"value_labels": left} if left else {})
+
+
+def _codes(fact: object) -> Sequence[Any]:
+    return fact if isinstance(fact, (list, tuple)) else ()
+
+
+def judged(facts: Mapping[str, Any], name: str, visit: Visit) -> None:
     """Refuse facts that do not go together, or name a file that is not inside the folder.
+
+    Args:
+        facts: As a schema's YAML would hold them.
+        name: The column.
+        visit: The request.
 
     Raises:
         InputError: Naming the key.
     """
-    refuse_outside({"columns": {name: facts}}, folder)
-    read, _ = facts_with_files(facts, folder.root, name)
+    refuse_outside({"columns": {name: facts}}, visit.studio.folder)
+    read, _ = facts_with_files(facts, visit.studio.root, name, visit.project.own_name(name))
     Entry(place=name, facts=read).model(name, None)
 
 
@@ -162,24 +195,37 @@ def _purchase(facts: Mapping[str, Any], name: str, fact: str, price: float) -> d
     return found
 
 
-def _entered(visit: Visit, key: str, name: str, folder: ProjectFolder) -> dict[str, Any]:
-    """Return what a form says of a key."""
-    if key == "written" and visit.text("edit--written"):
-        return written_words(visit.text("edit--written"))
-    if key not in FACTS:
-        return read_facts({key: visit.text(f"edit--{key}")}, name) if visit.text(f"edit--{key}") else {}
+def may_say(fact: str, type_: str) -> bool:
+    """Return whether a column of a type may say a fact."""
+    return fact in keys_of_type(type_) and (fact != "missing" or type_named(type_).tells_missing)
+
+
+def needs(fact: str, type_: str) -> bool:
+    """Return whether no plan is made without a fact of a type."""
+    return fact in type_named(type_).facts
+
+
+def _further_entered(visit: Visit, key: str, name: str) -> dict[str, Any]:
+    """Return what a form says of a further key."""
+    text = visit.text(f"edit--{key}")
+    if key == "written" and text:
+        return written_words(text)
+    return read_facts({key: text}, name) if text else {}
+
+
+def _fact_entered(visit: Visit, key: str, facts: Mapping[str, Any], name: str, folder: ProjectFolder) -> dict[str, Any]:
+    """Return what a form says of a fact, beside those that stand already."""
     state = visit.text(f"edit--{key}-state")
     if state == "learned":
-        price = visit.number(f"edit--{key}-price")
-        other = visit.text("edit--other")
-        base = {"type": visit.text("edit--type")} | ({"other": other} if other else {})
-        return _purchase(base, name, key, price)
+        return _purchase(facts, name, key, visit.number(f"edit--{key}-price"))
     words = ("lower", "upper") if key == "bounds" else (key,)
     cells = {word: _yes_no(visit.text(f"edit--{word}")) for word in words}
     if key == "values":
         cells = {key: _listed(cells[key], folder)}
-    if state == "undeclared" or not any(cells.values()):
-        return {} if key == "shares" else {key: UNDECLARED}
+    if state != "declared":
+        return {key: UNDECLARED} if needs(key, str(facts["type"])) else {}
+    if not any(cells.values()):
+        raise SettingError("is not given", remedy="write it, or choose another answer")
     return read_facts(cells, name)
 
 
@@ -223,12 +269,12 @@ def _yes_no(text: str) -> str:
     return {"yes": "true", "no": "false"}.get(text.lower(), text)
 
 
-def _judge(facts: dict[str, Any], name: str, found: FormErrors, folder: ProjectFolder) -> None:
+def _judge(facts: dict[str, Any], name: str, found: FormErrors, visit: Visit) -> None:
     """Tell all that does not go together, key by key."""
     left = dict(facts)
     while True:
         try:
-            judged(left, name, folder)
+            judged(left, name, visit)
             return
         except SchemaError as error:
             key = (error.field or "").rpartition(", ")[2]

@@ -26,6 +26,9 @@ from doublure.studio.steps.column_form import (
     facts_entered,
     further_fields,
     judged,
+    may_say,
+    needs,
+    still_labelled,
     written_words,
 )
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -54,6 +57,7 @@ class Row:
         open: Facts that are open.
         epsilon: What its facts cost.
         roles: Its roles.
+        perhaps: What its proposal adds, in words; empty without.
     """
 
     column: ProjectColumn
@@ -63,6 +67,7 @@ class Row:
     open: tuple[str, ...]
     epsilon: float
     roles: str
+    perhaps: str
 
 
 def show(visit: Visit) -> Page:
@@ -136,8 +141,15 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
         "roles": _ROLES,
         "types": types(),
         "here": search_query(visit),
-        "proposal": "" if column.proposal is None else facts_in_words(column.name, column.proposal),
+        "proposal": "" if column.proposal is None else proposal_in_words(column.name, column.proposal),
     }
+
+
+def proposal_in_words(name: str, proposal: Mapping[str, Any]) -> str:
+    """Return what a column may be, in a line as people write it."""
+    said = f"{proposal['as']} · " if "as" in proposal else ""
+    rest = facts_in_words(name, {key: fact for key, fact in proposal.items() if key != "as"})
+    return f"{proposal['type']} · {said}{rest}".removesuffix(" · ")
 
 
 def fields(visit: Visit) -> Page:
@@ -183,7 +195,7 @@ def apply(visit: Visit) -> str:
         with found.at(f"names--{column.name}" if len(chosen) > 1 else ""):
             if (new := _CHANGES[does](column, visit)) is not None:
                 if not new.left_out:
-                    judged(new.facts, column.name, visit.studio.folder)
+                    judged(new.facts, column.name, visit)
                 changed[column.name] = new
     found.stop()
     if not changed:
@@ -220,7 +232,7 @@ def _take_in(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
 def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if column.proposal is None:
         return None
-    named = [key for key, value in column.proposal.items() if _is_placeholder(value)]
+    named = [key for key, value in column.proposal.items() if _is_placeholder(key, value)]
     same = column.proposal["type"] == column.facts.get("type")  # what was said of another type may not fit
     kept = {
         key: fact
@@ -229,7 +241,7 @@ def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     }
     named = [key for key in named if key not in kept]
     facts = {**column.proposal, **kept}
-    if "missing" not in facts and "missing" in column.facts and facts["type"] not in ("fake", "constant", "id"):
+    if "missing" not in facts and "missing" in column.facts and needs("missing", facts["type"]):
         facts["missing"] = column.facts["missing"]
     for key in named:  # words in CAPITALS stand for what a person has to say
         facts[key] = UNDECLARED
@@ -244,9 +256,11 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not new or column.facts.get("type") == new:
         return None
     kept = {
-        key: value for key, value in column.facts.items() if key in keys_of_type(new) and key not in ("type", "dtype")
+        key: value
+        for key, value in column.facts.items()
+        if may_say(key, new) and key not in ("type", "dtype") and (value != UNDECLARED or needs(key, new))
     }
-    return column.changed(facts={**kept, **facts}, left_out=False)
+    return column.changed(facts=still_labelled({**kept, **facts}, column), left_out=False)
 
 
 def _never_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
@@ -282,12 +296,12 @@ def _precision(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
 
 
 def _buy(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
-    facts = bought(column.facts, column.name, visit.number("price"))
+    facts = still_labelled(bought(column.facts, column.name, visit.number("price")), column)
     return None if column.left_out or facts == dict(column.facts) else column.changed(facts=facts)
 
 
 def _fact(column: ProjectColumn, facts: Mapping[str, Any]) -> ProjectColumn | None:
-    return None if column.left_out else column.changed(facts={**column.facts, **facts})
+    return None if column.left_out else column.changed(facts=still_labelled({**column.facts, **facts}, column))
 
 
 _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] = {
@@ -340,9 +354,25 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
             open=missing,
             epsilon=cost,
             roles=", ".join(column.facts.get("roles") or ()),
+            perhaps="" if column.left_out else _added(column),
         )
         found.append(row)
     return found
+
+
+def _added(column: ProjectColumn) -> str:
+    """Return what a column's proposal says beyond what is said of it: another type, or a form of its cells."""
+    proposal = column.proposal or {}
+    if not proposal:
+        return ""
+    if proposal["type"] != column.facts.get("type"):
+        return f"{proposal['type']} ({proposal['as']})" if "as" in proposal else str(proposal["type"])
+    new = {
+        key: fact
+        for key, fact in proposal.items()
+        if key not in column.facts and fact != UNDECLARED and not _is_placeholder(key, fact)
+    }
+    return facts_in_words(column.name, {"type": proposal["type"], **new})
 
 
 def wanted(row: Row, asked: str, state: str) -> bool:
@@ -395,8 +425,10 @@ def _checked(project: Project, studio: Studio) -> Project:
     return project
 
 
-def _is_placeholder(value: object) -> bool:
+def _is_placeholder(key: str, value: object) -> bool:
     """Return whether a proposal's fact is a word in CAPITALS, in a list or as a file, that a person has to replace."""
+    if key == "date_format":  # DD.MM.YYYY stands for itself
+        return False
     texts: Iterable[object] = (
         value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else (value,)
     )

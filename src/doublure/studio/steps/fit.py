@@ -31,11 +31,24 @@ def show(visit: Visit) -> Page:
         "run": run,
         "job": None if _of_another_plan(run, made) else run.job,
         "left": left,
+        "beyond": None if made is None or trouble else _beyond(studio, made),
         "trouble": trouble,
         "stale": made is not None and _is_stale(studio, made),
         "others": [each for each in all_runs(studio) if each.name != run.name],
     }
     return Page("fit.html.j2", context)
+
+
+def _beyond(studio: Studio, made: Plan) -> str | None:
+    """Return why the ledger would refuse the plan once more; None where it would not."""
+    name = studio.project.ledger
+    if name is None:
+        return None
+    try:
+        Ledger.open(studio.folder.existing(name)).refuse_beyond_cap(made)
+    except BudgetRefused as error:
+        return error.message
+    return None
 
 
 def left_now(visit: Visit) -> Page:
