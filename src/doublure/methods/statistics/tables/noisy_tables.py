@@ -268,20 +268,20 @@ class NoisyTables:
         unlisted = [node for node in columns if node.listed <= plan.NARROW]
         wide = [node for node in unlisted if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = self._placed(wide, plan.CELLS, plan.COPIES[plan.CELLS])
-        looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
+        looked, runs = self._count_cells(wide)
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
         rounded, by_hour = self._count_round([node.leaves for node, _ in numbers])
         cut = [_full(node.leaves, noisy) for node, noisy in numbers]
         parts = self._parts(plan.VALUES, numbers, cut)
         seen = [[each] for each in zip(cut, parts, strict=True)]
         for (node, noisy), on, at, own in zip(numbers, rounded, by_hour, seen, strict=True):
-            node.locate(own, noisy, on, at)
+            node.locate(own, noisy, runs.get(node.leaves.part), on, at)
         # Leaves in which some value clearly repeats are cut once more.
         cut = [_repeated(node, own[0][1]) for (node, _), own in zip(numbers, seen, strict=True)]
         parts = self._parts(plan.REPEATED, numbers, cut)
         for (node, noisy), on, at, own, again, more in zip(numbers, rounded, by_hour, seen, cut, parts, strict=True):
             if len(again.starts):
-                node.locate([*own, (again, more)], noisy, on, at)
+                node.locate([*own, (again, more)], noisy, runs.get(node.leaves.part), on, at)
         for node, noisy in zip(wide, looked, strict=True):
             if not node.leaves.domain.divisible:
                 total = max(float(noisy.counts.sum()), 1.0)
@@ -293,6 +293,15 @@ class NoisyTables:
         # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         sums = [noisy.counts.sum() for noisy in (*looked, *codes)]
         self._seen = float(np.median(sums)) if sums else 1.0
+
+    def _count_cells(self, wide: Sequence[Node]) -> tuple[list[NoisyCounts], dict[int, NoisyCounts]]:
+        """Count wide columns in public cells; numbers, by place, in runs of neighbouring cells too."""
+        numbers = [node for node in wide if node.leaves.domain.divisible and node.ordered]
+        axes = [node.leaves.axis(np.arange(node.leaves.size)) for node in wide]
+        axes += [node.leaves.axis(node.runs()) for node in numbers]
+        found = self._released(plan.CELLS, [(axis,) for axis in axes])
+        runs = dict(zip((node.leaves.part for node in numbers), found[len(wide) :], strict=bool(found)))
+        return found[: len(wide)], runs
 
     def _count_round(self, numbers: Sequence[ColumnLeaves]) -> tuple[list[NoisyCounts | None], ...]:
         """Count numbers on their lattices, and moments by hour; None where that is not counted."""
