@@ -6,19 +6,18 @@ standard deviations) and of standard deviations (absolute logarithm of their rat
 cells of the private rows, with values of more than 2 % of the rows apart.
 
     python benchmarks/dominance.py run [--data telco pbc] [--arms ours uniform] [--epsilons 1] [--seeds 0 1 2]
-    python benchmarks/dominance.py table
+    python benchmarks/dominance.py verdict [--data telco pbc] [--bootstraps 30]
+    python benchmarks/dominance.py table|verdicts
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,8 +31,8 @@ import doublure as db
 from adult import SHARED
 from doublure.data.tables.opening import open_table
 from doublure.schema import Schema
-from results import by_cell, finished, mean_and_range, measure
-from tables import apart, cells
+from results import OUT, by_cell, finished, mean_and_range, measure
+from tables import cells
 
 DELTA = 1e-6
 _EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "schemas"
@@ -78,19 +77,31 @@ def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
     used = time.process_time()
     made = ARMS[arm](schema, train, epsilon, seed)
     used = time.process_time() - used
-    return measures(name, schema, (train, test), made) | {"processor_seconds": round(used, 1)}
+    kept = rows_of(name, arm, epsilon, seed)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    made.to_parquet(kept)
+    return measures(name, schema, (train, test), made) | {"processor_seconds": round(used, 1), "delta": DELTA}
+
+
+def rows_of(name: str, arm: str, epsilon: float, seed: int) -> Path:
+    """Return where synthetic rows are kept for :func:`verdict`."""
+    return OUT / "dominance" / f"{name}-{arm}-{epsilon:g}-{seed}.parquet"
 
 
 def fitted(
     schema: Schema, train: pd.DataFrame, epsilon: float, seed: int, *, times: int = 1, **settings: Any
 ) -> pd.DataFrame:
     """Return as many rows as the private ones, or so many times as many, from one fit."""
+    return synthesizer(schema, train, epsilon, seed, **settings).sample(times * len(train), seed=seed)
+
+
+def synthesizer(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int, **settings: Any) -> Any:
+    """Fit once."""
     plan = db.plan(schema, method="statistics", epsilon=epsilon, delta=DELTA, **settings)
     with tempfile.TemporaryDirectory() as place:
         train.to_csv(Path(place) / "train.csv", index=False)
         ledger = db.Ledger.create(Path(place) / "ledger", dataset="rows", epsilon=10_000.0, delta=0.01)
-        syn = db.fit(Path(place) / "train.csv", plan, ledger=ledger, seed=seed, threads=1)
-        return syn.sample(times * len(train), seed=seed)
+        return db.fit(Path(place) / "train.csv", plan, ledger=ledger, seed=seed, threads=1)
 
 
 def _uniform(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
@@ -131,37 +142,71 @@ def measures(
     name: str, schema: Schema, rows: tuple[pd.DataFrame, pd.DataFrame], made: pd.DataFrame
 ) -> dict[str, float | None]:
     """Return how good synthetic rows are."""
+    found = resampled(name, schema, rows, made, 0)
+    return {key: None if each is None else float(each[0]) for key, each in found.items()}
+
+
+def resampled(
+    name: str, schema: Schema, rows: tuple[pd.DataFrame, pd.DataFrame], made: pd.DataFrame, times: int
+) -> dict[str, Any]:
+    """Return each measure ``(1 + times,)``: on the real rows, then on bootstraps of them, the same for all arms."""
     names = [column for column, facts in schema.columns.items() if facts.modelled]
     real, held = (open_table(frame[list(schema.columns)]).load(schema).frame for frame in rows)
+    again = np.random.default_rng(11)
+    weights, tested = (
+        np.stack([np.ones(size), *(again.multinomial(size, np.full(size, 1 / size)) for _ in range(times))])
+        for size in (len(real), len(held))
+    )
     coded = {column: cells(real[column], made[column]) for column in names}
     draw = np.random.default_rng(7)
     pairs = list(combinations(names, 2))
     if len(pairs) > _PAIRS:
         pairs = [pairs[at] for at in draw.choice(len(pairs), _PAIRS, replace=False)]
     triples = [tuple(draw.choice(names, 3, replace=False)) for _ in range(_TRIPLES)]
+    apart = partial(_apart, coded, weights)
     numbers = [column for column in names if schema.columns[column].bounded]
-    moments = [_moments(real[column], made[column]) for column in numbers]
+    moments = [_moments(real[column], made[column], weights) for column in numbers]
+    target = SETS[name][2]
     return {
-        "one_way": statistics.mean(apart(coded, (column,)) for column in names),
-        "two_way": statistics.mean(apart(coded, pair) for pair in pairs),
-        "three_way": 1000 * (1 - statistics.mean(apart(coded, triple) for triple in triples)),
-        "mean_error": statistics.mean(own[0] for own in moments) if moments else None,
-        "deviation_error": statistics.mean(own[1] for own in moments) if moments else None,
-        "boosting_auc": _auc(schema, names, SETS[name][2], made, held) if SETS[name][2] else None,
+        "one_way": np.mean([apart((column,)) for column in names], axis=0),
+        "two_way": np.mean([apart(pair) for pair in pairs], axis=0),
+        "three_way": 1000 * (1 - np.mean([apart(triple) for triple in triples], axis=0)),
+        "mean_error": np.mean([own[0] for own in moments], axis=0) if moments else None,
+        "deviation_error": np.mean([own[1] for own in moments], axis=0) if moments else None,
+        "boosting_auc": _auc(schema, names, target, made, held, tested) if target else None,
     }
 
 
-def _moments(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[float, float]:
-    one, other = (own.dropna().astype("float64") for own in (real, made))
+def _apart(cells: Mapping[str, tuple[Any, Any]], weights: Any, names: tuple[str, ...]) -> Any:
+    """Return the total variation ``(B,)`` of synthetic rows from the real ones by each of their weights ``(B, N)``."""
+    places = []
+    for side in (0, 1):
+        place = np.zeros(len(cells[names[0]][side]), dtype=np.int64)
+        for name in names:
+            place = place * (1 + max(int(codes.max()) for codes in cells[name])) + cells[name][side]
+        places.append(place)
+    code = np.unique(np.concatenate(places), return_inverse=True)[1]
+    real, made = np.split(code, [len(places[0])])
+    size = int(code.max()) + 1
+    counts = np.stack([np.bincount(real, each, size) for each in weights]) / len(real)
+    return np.abs(counts - np.bincount(made, minlength=size) / len(made)).sum(1) / 2
+
+
+def _moments(real: pd.Series[Any], made: pd.Series[Any], weights: Any) -> tuple[Any, Any]:
+    one, other = real.dropna().astype("float64"), made.dropna().astype("float64")
     if len(other) < 2 or len(one) < 2:
-        return 1.0, 1.0
-    spread = max(float(one.std()), 1e-12)
+        return np.ones(len(weights)), np.ones(len(weights))
+    values, weights = one.to_numpy() - one.mean(), weights[:, real.notna().to_numpy()]
+    total = np.maximum(weights.sum(1), 2)
+    mean = weights @ values / total
+    variance = np.maximum(weights @ values**2 / total - mean**2, 0.0) * total / (total - 1)
+    spread = np.maximum(np.sqrt(variance), 1e-12)
     ratio = max(float(other.std()), 1e-12) / spread
-    return abs(float(other.mean()) - float(one.mean())) / spread, abs(math.log(ratio))
+    return np.abs(float(other.mean()) - float(one.mean()) - mean) / spread, np.abs(np.log(ratio))
 
 
-def _auc(schema: Schema, names: list[str], target: str, made: pd.DataFrame, test: pd.DataFrame) -> float:
-    """Return the AUC of the target's most frequent value in the test, of boosting on the synthetic rows."""
+def _auc(schema: Schema, names: list[str], target: str, made: pd.DataFrame, test: pd.DataFrame, weights: Any) -> Any:
+    """Return the AUC ``(B,)`` of the target's most frequent value in the test, of boosting on the synthetic rows."""
     known_somewhere = [name for name in names if name != target and made[name].notna().any()]
 
     def features(frame: pd.DataFrame) -> Any:
@@ -180,9 +225,65 @@ def _auc(schema: Schema, names: list[str], target: str, made: pd.DataFrame, test
     likely = truth.mode()[0]
     wanted = made[target].astype(str) == likely
     if wanted.nunique() < 2:
-        return 0.5
+        return np.full(len(weights), 0.5)
     model = HistGradientBoostingClassifier(random_state=0).fit(features(made), wanted)
-    return float(roc_auc_score(truth == likely, model.predict_proba(features(test))[:, 1]))
+    chances = model.predict_proba(features(test))[:, 1]
+    return np.array([roc_auc_score(truth == likely, chances, sample_weight=each) for each in weights])
+
+
+_BETTER: Mapping[str, int] = {
+    "one_way": -1, "two_way": -1, "three_way": 1, "mean_error": -1, "deviation_error": -1, "boosting_auc": 1,
+}  # fmt: skip
+"""The sign of what is better."""
+
+
+def judge(name: str, first: tuple[str, float], second: tuple[str, float], times: int) -> dict[str, Any]:
+    """Compare two arms: by how much the second is ahead, and the standard error of that.
+
+    The error is that of real rows, by a bootstrap that both arms share, and of seeds. An arm of one seed is given the
+    spread of the other's.
+
+    Args:
+        name: Of the table.
+        first: An arm and its ε.
+        second: The other.
+        times: Bootstraps.
+
+    Returns:
+        Measure -> the second's lead over the first, above zero where the second is better, and its standard error.
+    """
+    train, test = split(name)
+    schema = schema_of(name, len(train))
+    found = []
+    for arm, epsilon in (first, second):
+        kept = sorted(rows_of(name, arm, epsilon, 0).parent.glob(f"{name}-{arm}-{epsilon:g}-*.parquet"))
+        found.append([resampled(name, schema, (train, test), pd.read_parquet(own), times) for own in kept])
+    seeds = [len(own) for own in found]
+    leads: dict[str, Any] = {"seeds": seeds, "bootstraps": times}
+    for key, sign in _BETTER.items():
+        if found[0][0][key] is None:
+            continue
+        one, other = (np.stack([own[key] for own in arm]) for arm in found)
+        apart = sign * (other.mean(0) - one.mean(0))
+        spreads = [np.var(arm[:, 0], ddof=1) for arm in (one, other) if len(arm) > 1]
+        by_seed = np.mean(spreads) * sum(1 / count for count in seeds) if spreads else 0.0
+        leads[key] = [float(apart[0]), float(np.sqrt(np.var(apart[1:], ddof=1) + by_seed))]
+    return leads
+
+
+def verdicts() -> None:
+    """Print what is ahead of defaults, or gets worse with more ε, by more than two standard errors."""
+    rows = finished("dominance_verdicts")
+    print("| data | ε | ahead of defaults | measure | by | standard error |")
+    print("|---|--:|---|---|--:|--:|")
+    for row in rows:
+        name, (arm, epsilon), (other, more) = row["cell"]
+        for key in _BETTER:
+            lead, error = row.get(key, (0.0, 1.0))
+            if lead > 2 * error:
+                ahead = other if arm != other else f"ε = {more:g}"
+                print(f"| {name} | {epsilon:g} | {ahead} | {key} | {lead:.4f} | {error:.4f} |")
+    print(f"{len(rows)} comparisons")
 
 
 _SHOWN: Mapping[str, str] = {
@@ -206,6 +307,24 @@ def table() -> None:
         print("| " + " | ".join([name, f"{epsilon:g}", arm, *figures, str(len(rows))]) + " |")
 
 
+def verdict(options: argparse.Namespace) -> None:
+    """Compare defaults with each simpler arm at each ε, and at each ε with the next smaller one.
+
+    Cells are those whose rows lie here, since a fit draws fresh noise and no row can be made again.
+    """
+    wanted = []
+    for name in options.data:
+        kept = {
+            tuple(row["cell"][1:3])
+            for row in finished("dominance")
+            if row["cell"][0] == name and rows_of(*row["cell"]).is_file()
+        }
+        ours = sorted(epsilon for arm, epsilon in kept if arm == "ours")
+        wanted += [(name, ("ours", epsilon), (arm, epsilon)) for arm, epsilon in sorted(kept) if arm != "ours"]
+        wanted += [(name, ("ours", more), ("ours", epsilon)) for epsilon, more in pairwise(ours)]
+    measure("dominance_verdicts", by_cell(wanted, partial(judge, times=options.bootstraps)))
+
+
 def _learned(name: str) -> bool:
     """Return whether a table has facts that are bought, which even rows cannot have."""
     text = SETS[name][1].read_text(encoding="utf-8")
@@ -215,14 +334,15 @@ def _learned(name: str) -> bool:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("verb", choices=["run", "table", "verdict", "verdicts"])
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--bootstraps", type=int, default=30)
     options = parser.parse_args()
-    if options.verb == "table":
-        table()
+    if options.verb != "run":
+        {"table": table, "verdict": partial(verdict, options), "verdicts": verdicts}[options.verb]()
         return
     wanted = [
         (name, arm, epsilon, seed)

@@ -6,8 +6,10 @@ coordinates; with *equal cells* ours and peers learn the cells in which rows are
 private rows, repeated values apart), which nobody has who was not shown the data.
 
     python benchmarks/geometry.py run [--arms ours unscored cells resampled mst-mbi aim-mbi] [--epsilons 1 10]
-        [--tables 3 4] [--env-folder FOLDER] [--limit 400]
+        [--tables 3 4 telco] [--env-folder FOLDER] [--limit 400]
     python benchmarks/geometry.py table
+
+Tables of ``dominance.py`` can be named beside drawn ones, to compare in equal cells there too.
 
 AIM ends after so many seconds of the processor; what is left of its budget goes into one last round.
 """
@@ -31,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from job import Job, read_result, write_job
 from run import PEERS, interpreter, timed
 
-from dominance import ARMS, DELTA, fitted
+from dominance import ARMS, DELTA, SETS, fitted, schema_of, split
 from doublure.data.tables.opening import open_table
 from doublure.schema import Schema
 from results import by_cell, finished, mean_and_range, measure
@@ -88,18 +90,20 @@ def _nearest(points: Any, centres: Any) -> Any:
     return ((points[:, None] - centres[None]) ** 2).sum(2).argmin(1)
 
 
-def _schema(columns: dict[str, Any]) -> Schema:
+def _schema(columns: dict[str, Any], units: int = _ROWS) -> Schema:
     unit = {"name": "row", "id": None, "max_records": 1}
     return Schema.from_plain(
-        {"doublure": 1, "kind": "table", "unit": unit, "units": _ROWS, "defaults": {"missing": False},
+        {"doublure": 1, "kind": "table", "unit": unit, "units": units, "defaults": {"missing": False},
          "columns": columns}
     )  # fmt: skip
 
 
-def one_cell(arm: str, epsilon: float, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+def one_cell(arm: str, epsilon: float, seed: int | str, given: argparse.Namespace) -> dict[str, Any]:
     """Make rows once and measure them."""
-    frame, schema = places(seed)
+    frame, schema = places(seed) if isinstance(seed, int) else _real(seed)
     real = open_table(frame).load(schema).frame
+    if not isinstance(seed, int):
+        real, seed = real[[name for name, facts in schema.columns.items() if facts.modelled]], 0
     if arm in ARMS:
         used = time.process_time()
         made = ARMS[arm](schema, frame, epsilon, seed)
@@ -112,22 +116,28 @@ def one_cell(arm: str, epsilon: float, seed: int, given: argparse.Namespace) -> 
     )
 
 
+def _real(name: str) -> tuple[pd.DataFrame, Schema]:
+    train, _ = split(name)
+    return train, schema_of(name, len(train))
+
+
 def _from_cells(
     arm: str, epsilon: float, seed: int, codes: Any, schema: Schema, given: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
     """Return rows ``(N, columns)`` that were learnt from cells, and what they cost."""
-    sizes = {name: int(own) + 1 for name, own in zip(schema.columns, codes.max(0), strict=True)}
+    learned = {name: facts for name, facts in schema.columns.items() if facts.modelled}
+    sizes = {name: int(own) + 1 for name, own in zip(learned, codes.max(0), strict=True)}
     if arm == "resampled":
         return codes[np.random.default_rng(seed).integers(0, len(codes), len(codes))], {}
     if arm == "cells":
-        ordered = [facts.bounded for facts in schema.columns.values()]
+        ordered = [facts.bounded for facts in learned.values()]
         columns = {
             name: {"type": "integer", "bounds": [0, size - 1]} if own
             else {"type": "category", "values": [str(code) for code in range(size)]}
             for own, (name, size) in zip(ordered, sizes.items(), strict=True)
         }  # fmt: skip
         used = time.process_time()
-        made = fitted(_schema(columns), pd.DataFrame(codes.astype(str), columns=list(sizes)), epsilon, seed)
+        made = fitted(_schema(columns, len(codes)), pd.DataFrame(codes.astype(str), columns=list(sizes)), epsilon, seed)
         return made.astype(str).astype(float).to_numpy().astype(int), {
             "processor_seconds": round(time.process_time() - used, 1)
         }
@@ -158,16 +168,20 @@ def _measures(coded: dict[str, Any]) -> dict[str, float]:
 
 def table() -> None:
     """Print means over tables."""
-    print("| ε | arm | one-way | two-way | three-way | CPU s | tables |")
-    print("|--:|---|--:|--:|--:|--:|--:|")
-    found = finished("geometry")
-    for arm, epsilon in sorted(
-        {tuple(row["cell"][:2]) for row in found}, key=lambda key: (key[1], _ARMS.index(key[0]))
+    print("| table | ε | arm | one-way | two-way | three-way | CPU s | tables |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|")
+    found = [(row["cell"][2] if row["cell"][2] in SETS else "drawn", row) for row in finished("geometry")]
+    for name, arm, epsilon in sorted(
+        {(name, *row["cell"][:2]) for name, row in found}, key=lambda key: (key[0], key[2], _ARMS.index(key[1]))
     ):
-        rows = [row for row in found if tuple(row["cell"][:2]) == (arm, epsilon)]
+        rows = [row for own, row in found if own == name and row["cell"][:2] == [arm, epsilon]]
         shown = (("one_way", ".4f"), ("two_way", ".4f"), ("three_way", ".0f"), ("processor_seconds", ".0f"))
         figures = [mean_and_range([row[key] for row in rows if key in row] or [0], form) for key, form in shown]
-        print("| " + " | ".join([f"{epsilon:g}", arm, *figures, str(len(rows))]) + " |")
+        print("| " + " | ".join([name, f"{epsilon:g}", arm, *figures, str(len(rows))]) + " |")
+
+
+def _table(text: str) -> int | str:
+    return text if text in SETS else int(text)
 
 
 def main() -> None:
@@ -176,7 +190,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["run", "table"])
     parser.add_argument("--arms", nargs="+", default=_ARMS, choices=_ARMS)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--tables", type=int, nargs="+", default=[3, 4])
+    parser.add_argument("--tables", type=_table, nargs="+", default=[3, 4], help="a seed, or a table of dominance.py")
     parser.add_argument("--env-folder", type=Path, default=Path())
     parser.add_argument("--limit", type=float, default=400.0)
     options = parser.parse_args()

@@ -22,6 +22,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     explained_bits,
     heaviest,
     join_neighbours,
+    pattern_bits,
 )
 from doublure.schema import Schema
 
@@ -103,6 +104,26 @@ def test_rows_of_patterns_agree_with_the_rows_of_each_block() -> None:
         assert rows[:3] == pytest.approx([500, 300, 200], abs=35)
     kept, rows = clear_patterns(rng.normal(0, 1, 4), 12.0, missing)  # where noise hides all, one pattern has all rows
     assert len(kept) == 1
+
+
+def test_no_sum_of_noise_is_a_pattern() -> None:
+    """The largest of many noisy sums is noise; a pattern has no more rows than the columns' own counts leave it."""
+    rng = np.random.default_rng(8)
+    counts = np.zeros(2**10)
+    counts[[0, 2**10 - 1, 2**10 - 2, 1]] = 620, 110, 20, 30
+    rows = counts @ pattern_bits(np.arange(2**10), 10)
+    kept_some = 0
+    for _ in range(100):
+        missing = MissingRows(
+            rows=rows + rng.normal(0, 60, 10), variance=np.full(10, 60.0**2), columns=np.ones(10), every=780.0
+        )
+        bits, summed, noise = explained_bits(counts + rng.normal(0, 40, 2**10), 40.0, missing)
+        kept, likely = clear_patterns(summed, noise, missing.of_bits(bits))
+        shown = pattern_bits(kept, len(bits))
+        gone = likely @ shown / 780
+        assert gone[shown.any(0)] == pytest.approx(rows[list(bits)][shown.any(0)] / 780, abs=0.3)
+        kept_some += bool(bits)
+    assert kept_some
 
 
 def survey(rows: int) -> tuple[pd.DataFrame, list[list[str]]]:

@@ -230,7 +230,7 @@ class NoiseForecast:
         precision = 1 / (self._noise(plan.PAIRS) ** 2 * self._classes)
         if plan.TREE in self.events and not self.given:  # its finer cells, added up; much of it is given otherwise
             noise = self._noise(plan.TREE)
-            fine = max(1.0, plan.fine_groups(self._rows / noise, self._rows) / self._groups)
+            fine = max(1.0, plan.fine_groups(self._rows / noise) / self._groups)
             precision += 1 / (fine * noise) ** 2
         return float(side**1.5 / math.sqrt(precision) / (2 * self._rows))
 

@@ -169,8 +169,8 @@ def clear_patterns(counts: Floats, noise: float, missing: MissingRows) -> tuple[
         noise: Standard deviation of each.
         missing: Rows that miss each block.
     """
-    kept = np.flatnonzero(_clear(counts, noise))
-    kept = kept if len(kept) else np.array([int(np.argmax(counts))])
+    kept = np.flatnonzero(_clear(counts, noise, missing))
+    kept = kept if len(kept) else np.array([int(np.argmax(np.minimum(counts, _most_rows(missing))))])
     shown = pattern_bits(kept, len(missing.rows))
     sure = noise / math.sqrt(_SURE)
     sides = np.vstack([np.eye(len(kept)) / noise, shown.T / np.sqrt(missing.variance)[:, None],
@@ -195,7 +195,7 @@ def _unexplained(counts: Floats, noise: float, missing: MissingRows) -> float:
 
     These are the columns of rows beyond those in clear patterns, and those of each block's missing rows.
     """
-    clear = np.flatnonzero(_clear(counts, noise))
+    clear = np.flatnonzero(_clear(counts, noise, missing))
     shown = pattern_bits(clear, len(missing.rows))
     spread = np.sqrt(missing.variance + shown.sum(0) * noise**2)
     unseen = _EXPLAINED * missing.rows - counts[clear] @ shown - _WITHIN_NOISE * spread
@@ -203,6 +203,18 @@ def _unexplained(counts: Floats, noise: float, missing: MissingRows) -> float:
     return float(missing.columns @ np.maximum(unseen, 0.0) + missing.columns.sum() * max(rows, 0.0))
 
 
-def _clear(counts: Floats, noise: float) -> npt.NDArray[np.bool_]:
-    """Return which counts stand out: of n that are noise alone, the largest is about √(2 log n) deviations."""
-    return counts > math.sqrt(2 * math.log(counts.size)) * noise
+def _clear(counts: Floats, noise: float, missing: MissingRows) -> npt.NDArray[np.bool_]:
+    """Return which counts stand out: of n that are noise alone, the largest is about √(2 log n) deviations.
+
+    A sum over many patterns has much noise, and the largest of many sums is noise. A pattern is never given more rows
+    than the columns' own counts leave to it.
+    """
+    return np.minimum(counts, _most_rows(missing)) > math.sqrt(2 * math.log(counts.size)) * noise
+
+
+def _most_rows(missing: MissingRows) -> Floats:
+    """Return the most rows ``(2^q,)`` of each pattern by its blocks alone (Fréchet's bound), noise allowed."""
+    spread, most = _WITHIN_NOISE * np.sqrt(missing.variance), np.full(1, np.inf)
+    for rows, noise in zip(missing.rows, spread, strict=True):  # the first block is the lowest bit
+        most = np.concatenate([np.minimum(most, missing.every - rows + noise), np.minimum(most, rows + noise)])
+    return most

@@ -484,7 +484,7 @@ class NoisyTables:
     def _count_tree(self) -> None:
         """Count the pairs of the maximum spanning tree of the scores, in fine groups."""
         self.edges = self._spanning() if plan.TREE in self._events else []
-        most = plan.fine_groups(self.rows / max(self._mean_noise(plan.TREE), _LEAST_NOISE), self.rows)
+        most = plan.fine_groups(self.rows / max(self._mean_noise(plan.TREE), _LEAST_NOISE))
         for node in self.nodes:
             node.refine(most)
         axes = [node.axis(node.fine) for node in self.nodes]

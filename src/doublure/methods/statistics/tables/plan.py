@@ -108,10 +108,11 @@ _MOST_GROUPS, _SEEN_PAIR = 48, 400.0
 
 A pair's error is the noise in each cell plus the variation within groups. For a column of many values paired with one
 of few, their sum is least if groups grow with the square root of units over noise."""
-_FINE, _FINE_OF_FEW, _FEW_UNITS = 48, 24, 10_000
-_MOST_FINE, _SEEN_EDGE = 96, 1500.0
-"""The same for the tree's pairs: usual groups, groups for few units, most groups, and units over noise from which on
-there are more than usual."""
+_FINE, _MOST_FINE, _SEEN_EDGE = 48, 96, 1500.0
+"""Groups of the tree's pairs where units are so many times the noise of a cell, and the most.
+
+Their number follows the same root, with many units and with few. A ridge of m of m² cells loses to noise what grows
+with m^1.5, and what is coarser than noise allows is lost for nothing."""
 _CELLS_A_UNIT = 3.6
 """Most cells a unit of all pairs within the target, for which all pairs are counted."""
 _WIDE_GROUPS = 16
@@ -336,15 +337,13 @@ def groups_for(over_noise: float) -> int:
     return int(min(_MOST_GROUPS, GROUPS * math.sqrt(max(1.0, over_noise / _SEEN_PAIR))))
 
 
-def fine_groups(over_noise: float, units: float) -> int:
-    """Return the number of groups of a column in the tree's pairs.
+def fine_groups(over_noise: float) -> int:
+    """Return the number of groups of a column in the tree's pairs; where it has more in other pairs, those are used.
 
     Args:
         over_noise: Units over the noise of a cell.
-        units: Number of units.
     """
-    usual = _FINE if units > _FEW_UNITS else _FINE_OF_FEW
-    return int(min(_MOST_FINE, max(usual, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
+    return int(min(_MOST_FINE, max(1.0, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
 
 
 def parse_focus(schema: Schema, focus: tuple[str, ...]) -> tuple[frozenset[str], ...]:

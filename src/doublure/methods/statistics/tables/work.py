@@ -54,8 +54,10 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
     values = max(2, len(domain_of(schema, settings.within or "")))
     classes, beside = values if planned.pairs_within else 1, plan.BY_TARGET in planned.tables
     groups = [_joined(column, _groups(settings, planned, classes)) for column in columns]
-    most_fine = plan.fine_groups(_over_noise(settings, planned, plan.TREE), rows)
-    fine = [_joined(column, int(_FINE_FILLED * most_fine)) for column in columns]
+    most_fine = plan.fine_groups(_over_noise(settings, planned, plan.TREE))
+    fine = [
+        max(own, _joined(column, int(_FINE_FILLED * most_fine))) for own, column in zip(groups, columns, strict=True)
+    ]
     width, mean, mean_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
     sides = {
         plan.NEIGHBOURS: 4, plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES,
