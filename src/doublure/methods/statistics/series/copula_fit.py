@@ -36,7 +36,8 @@ from torch import Tensor, nn
 
 from doublure.encode.series_places import Cells, SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
+from doublure.methods.statistics.series.coarse_scores import CoarseScores
+from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive, nearest_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
@@ -139,7 +140,7 @@ class _Fit:
             scores = ScoreMap.of(shape, step_tables, tables)
         made.tables.copy_(scores.tables)
         found = self._latent(scores)
-        self._place_moments(found)
+        self._place_moments(found, self._coarse(step_tables))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
         whole = with_attributes(made, self._places)
@@ -316,6 +317,14 @@ class _Fit:
 
     # -- scores ----------------------------------------------------------------------------------------------------
 
+    def _coarse(self, step_tables: Tensor) -> CoarseScores:
+        """Return what values that repeat do to scores."""
+        single = np.zeros((self._shape.parts, step_tables.shape[1] - 1), dtype=bool)
+        for channel, own in enumerate(self._places.cells):
+            steps = slice(channel * self._shape.length, (channel + 1) * self._shape.length)
+            single[steps, : len(own)] = own.single
+        return CoarseScores.of(step_tables.double().numpy(), single, length=self._shape.length)
+
     def _latent(self, scores: ScoreMap) -> ScoreMoments:
         """Release the products of scores, and return the moments estimated from them."""
         shape, settings = self._shape, self._settings
@@ -377,26 +386,33 @@ class _Fit:
                 weights=weights,
                 channels=channels,
                 blocks=tuple(size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped),
+                numbers=tuple(
+                    numbers
+                    for numbers, grouped in zip(self._places.condition_numbers, shape.grouped, strict=True)
+                    if not grouped
+                ),
                 series=self._series,
             )
         )
 
-    def _place_moments(self, found: ScoreMoments) -> None:
-        """Transform means, effects and covariances from cosines to steps, channel by channel."""
+    def _place_moments(self, found: ScoreMoments, coarse: CoarseScores) -> None:
+        """Transform means, effects and covariances from cosines to steps, and correct what coarse scores weaken."""
         made, shape = self._made, self._shape
         channels, length = len(shape.sizes), shape.length
 
         def in_steps(rows: Floats) -> Floats:
             waves = idct(rows.reshape(len(rows), length, channels), axis=1, norm="ortho")
-            flat: Floats = waves.transpose(0, 2, 1).reshape(len(rows), -1)
+            flat: Floats = waves.transpose(0, 2, 1).reshape(rows.shape)
             return flat
 
         made.means.copy_(torch.from_numpy(in_steps(found.means)))
         if shape.shifting:
             made.effects.copy_(torch.from_numpy(in_steps(found.effects)))
-        for group, covariance in enumerate(found.covariances):
-            covariance = in_steps(in_steps(covariance).T)
-            covariance = make_positive((covariance + covariance.T) / 2)
+        covariances = np.stack([in_steps(in_steps(own).T) for own in found.covariances])
+        covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
+        corrected = coarse.between_channels(np.einsum("g,gij->ij", found.shares, covariances))
+        for group, own in enumerate(covariances):
+            covariance = make_positive(own) if corrected is None else nearest_positive(own * corrected)
             factor = np.linalg.cholesky(covariance + _LEAST * np.eye(len(covariance)))
             made.factors[group] = torch.from_numpy(factor)
         by_attribute = found.shares.reshape(shape.attribute_groups, shape.levels)

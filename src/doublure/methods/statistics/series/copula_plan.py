@@ -96,8 +96,9 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     noise, parts = cut_noise(schema, noise_multiplier), len(schema.channels) * schema.length
     grouped, groups = list(settings.grouped or ()), 1
     if settings.grouped is None:
-        wanted = sorted(schema.attributes, key=lambda name: name not in schema.with_role("target"))
-        for name in wanted:
+        # Public readings shift scores along a line, which goes on where no series was: they form no groups.
+        wanted = [name for name, each in schema.attributes.items() if each.from_exogenous is None]
+        for name in sorted(wanted, key=lambda name: name not in schema.with_role("target")):
             size = groups_of(schema.attributes[name])
             if noise * groups * size <= _MOST_NOISE_OF_GROUPS and groups * size * parts**2 <= _MOST_NUMBERS:
                 grouped.append(name)

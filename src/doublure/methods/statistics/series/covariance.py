@@ -27,6 +27,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 _FLOOR = 0.003
 """Least eigenvalue of a correlation matrix."""
+_SWEEPS = 20
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _FEWEST = 5.0
 _LEAST_SHARE = 1e-6
@@ -45,6 +46,8 @@ class ScoreProducts:
         weights: ``(length,)`` weight of each frequency's cosines.
         channels: C, with D = length C.
         blocks: Number of values of each attribute that shifts the scores; K together.
+        numbers: For each of these attributes the public numbers ``(values,)`` that its groups stand for; None where its
+            values are no numbers.
         series: N, number of series.
     """
 
@@ -55,6 +58,7 @@ class ScoreProducts:
     weights: Floats
     channels: int
     blocks: tuple[int, ...]
+    numbers: tuple[Floats | None, ...]
     series: float
 
     @property
@@ -137,7 +141,8 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
 def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
     """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
-    The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size.
+    The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size. Those of
+    a number's groups are shrunk towards a line through them, so that a group of few series is as its neighbours say.
     """
     kept, first = moments.shifts, 1 + moments.shifts
     if not kept:
@@ -152,7 +157,25 @@ def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Fl
     solved = (vectors / np.maximum(values, noise)) @ vectors.T
     found = solved @ crossed
     spread = (solved**2).sum(1) * of_total[1, first] ** 2
-    return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]), shares
+    lines = np.concatenate([
+        np.zeros(own.shape) if numbers is None else _line(own, numbers, spreads, weights, octave)
+        for own, numbers, spreads, weights in zip(
+            *(np.split(each, np.cumsum(moments.blocks)[:-1]) for each in (found,)), moments.numbers,
+            *(np.split(each, np.cumsum(moments.blocks)[:-1]) for each in (spread, shares)), strict=True,
+        )
+    ])  # fmt: skip
+    found = solved @ (crossed - products @ lines)  # what the line leaves; nothing for a group without series
+    rest = [_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]
+    return lines + np.stack(rest), shares
+
+
+def _line(effects: Floats, numbers: Floats, spread: Floats, shares: Floats, octave: Ints) -> Floats:
+    """Return the effects ``(values, D)`` of a number's groups on a line that is zero at the mean of all series."""
+    place = numbers - shares @ numbers
+    precision = float((place**2 / spread).sum())
+    slopes = (place / spread) @ effects / precision
+    found: Floats = np.outer(place, _by_octave(slopes, 1 / precision, octave))
+    return found
 
 
 def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
@@ -298,6 +321,25 @@ def make_positive(matrix: Floats) -> Floats:
     unit = np.sqrt(np.diag(matrix))
     found: Floats = matrix / np.outer(unit, unit) * np.outer(scale, scale)
     return found
+
+
+def nearest_positive(matrix: Floats) -> Floats:
+    """Return the covariance nearest to a symmetric matrix with the same diagonal (Higham, 2002, by sweeps).
+
+    A floor on eigenvalues alone takes from all correlations of a channel what one of them is too large by.
+    """
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-9))
+    found = matrix / np.outer(scale, scale)
+    added = np.zeros_like(found)
+    for _ in range(_SWEEPS):
+        values, vectors = np.linalg.eigh(found - added)
+        if values[0] > -_FLOOR:
+            break
+        positive = (vectors * np.maximum(values, 0)) @ vectors.T
+        added += positive - found
+        found = positive
+        np.fill_diagonal(found, 1)
+    return make_positive(found * np.outer(scale, scale))
 
 
 def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:
