@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -40,6 +40,7 @@ from doublure.methods.statistics.series.coarse_scores import CoarseScores
 from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive, nearest_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
+from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
@@ -85,9 +86,11 @@ def fit(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
     return _Fit(job, settings).generator()
 
 
-def with_attributes(generator: CopulaGenerator, encoder: Encoder) -> nn.Module:
-    """Return a generator with shares of its attributes; joint shares if some attributes form groups."""
+def with_attributes(generator: CopulaGenerator, encoder: Encoder, settings: SeriesStatisticsSettings) -> nn.Module:
+    """Return a generator with shares of its attributes; joint shares if some form groups, or all are drawn jointly."""
     shape, sizes = generator.shape, list(encoder.condition_sizes.values())
+    if settings.joint_attributes:
+        return WithJointShares(generator, sizes, [True] * len(sizes))
     if len(sizes) > 1 and any(shape.grouped):
         return WithJointShares(generator, sizes, shape.grouped)
     return with_shares(generator, sizes)
@@ -134,6 +137,7 @@ class _Fit:
         made, shape = self._made, self._shape
         step_tables = self._step_tables()
         made.step_tables.copy_(step_tables)
+        self._pairs = self._attribute_pairs()
         scores = ScoreMap.of(shape, step_tables)
         if shape.own_tables:
             tables = self._own_tables(scores, step_tables.numpy())
@@ -143,11 +147,15 @@ class _Fit:
         self._place_moments(found, self._coarse(step_tables))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
-        whole = with_attributes(made, self._places)
+        whole = with_attributes(made, self._places, self._settings)
         if isinstance(whole, WithShares):
             whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
         if isinstance(whole, WithJointShares):
-            whole.knowing_groups(*(torch.from_numpy(shares) for shares in shares_by_attributes(shape, found)))
+            together, within = shares_by_attributes(shape, found)
+            if self._pairs is not None:
+                together = joint_shares(self._pairs)
+                within = np.zeros((len(together), 0))
+            whole.knowing_groups(torch.from_numpy(together), torch.from_numpy(within))
         if shape.calm:
             made.calm.fill_(self._strength(scores, whole))
         if shape.candidates > 1:
@@ -281,6 +289,32 @@ class _Fit:
         self._made.gaps[place] = torch.from_numpy(chances).float()
         return missing
 
+    def _attribute_pairs(self) -> list[Floats] | None:
+        """Release pairs of attributes, and return their shares; None where they are not drawn jointly."""
+        if copula_plan.ATTRIBUTES not in self._paid:
+            return None
+        first = self._shape.parts
+        axes = [Axis.of_codes(first + place, size) for place, size in enumerate(self._shape.blocks)]
+        query = Counts(tables=list(combinations(axes, 2)), max_records=self._most)
+        counted = query.split(self._released(copula_plan.ATTRIBUTES, query))
+        noise = self._job.mechanism.deviation(self._paid[copula_plan.ATTRIBUTES], query.sensitivity)
+        numbers = self._places.condition_numbers
+        return pair_shares([own.astype(np.float64) for own in counted], self._series, noise, numbers)
+
+    def _pairs_that_shift(self) -> Floats | None:
+        """Return the shares ``(K', K')`` of each two values of attributes that form no groups."""
+        if self._pairs is None:
+            return None
+        ends = np.cumsum([0, *self._shape.blocks])
+        whole = np.zeros((ends[-1], ends[-1]))
+        for table, (one, other) in zip(self._pairs, combinations(range(len(self._shape.blocks)), 2), strict=True):
+            own, beside = slice(ends[one], ends[one + 1]), slice(ends[other], ends[other + 1])
+            whole[own, beside], whole[beside, own] = table, table.T
+            whole[own, own], whole[beside, beside] = np.diag(table.sum(1)), np.diag(table.sum(0))
+        kept = np.flatnonzero(np.repeat([not own for own in self._shape.grouped], self._shape.blocks))
+        shares: Floats = whole[np.ix_(kept, kept)]
+        return shares
+
     def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
         """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups.
 
@@ -392,6 +426,7 @@ class _Fit:
                     if not grouped
                 ),
                 series=self._series,
+                pairs=self._pairs_that_shift(),
             )
         )
 
@@ -505,7 +540,8 @@ class _Fit:
     def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""
         made = self._made
-        shifted = found.effect_shares @ made.effects.double().numpy() ** 2 if self._shape.shifting else 0.0
+        effects = made.effects.double().numpy()
+        shifted = ((found.effect_pairs @ effects) * effects).sum(0)
         total = torch.zeros(tables.shape[1:], dtype=torch.float64)
         for group, share in enumerate(found.shares):
             own = tables[group if self._shape.own_tables else 0].numpy()
