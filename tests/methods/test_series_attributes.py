@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
+import pandas as pd
 import pytest
-from series_fits import fit_series
+from series_fits import answers_of, fit_series
 
 import doublure as db
+from doublure.data.series import Series
+from doublure.methods.statistics.series import copula_fit, copula_plan
 from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
 
 UNITS, LENGTH = 1000, 8
@@ -101,3 +106,46 @@ def test_joint_shares_have_the_pairs():
     found = joint_shares([whole.sum(2), whole.sum(1), whole.sum(0)]).reshape(3, 2, 4)
     for axis in range(3):
         np.testing.assert_allclose(found.sum(axis), whole.sum(axis), atol=1e-4)
+
+
+# -- sensitivity -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Return what every query of a fit answers, exactly, for any other records."""
+    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5, candidates=1)
+    purposes, queries, ask = answers_of(
+        lambda: fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT), bins=256, curve=1 / 3
+    )
+    return purposes, queries, lambda data: ask(of_series(data))
+
+
+def of_series(data) -> Series:
+    lists = {"ward": ["a", "b", "c"], "sex": ["f", "m"]}
+    attributes = {
+        name: pd.Categorical(data[name], categories=lists[name]) if name in lists else data[name].astype(float)
+        for name in ("age", "weight", "ward", "sex")
+    }
+    return Series(values=data["pulse"][:, :, None], channels=("pulse",), attributes=pd.DataFrame(attributes))
+
+
+@pytest.mark.parametrize("size", [0, 30])
+@pytest.mark.parametrize("odd", [{}, {"age": np.array([1_000_000])}, {"weight": np.array([-1e9])}])
+def test_one_series_moves_each_release_by_what_it_is_priced_at(answers, size, odd):
+    purposes, queries, ask = answers
+    base = {name: cells[:size] for name, cells in stays().items()}
+    more = {name: cells[-1:] for name, cells in stays().items()} | odd
+    both = {name: np.concatenate([base[name], more[name]]) for name in base}
+    assert copula_plan.ATTRIBUTES in purposes
+    for query, one, other in zip(queries, ask(base), ask(both), strict=True):
+        moved = (np.asarray(other.total, dtype=float) - np.asarray(one.total, dtype=float)) * (one.unit or 1.0)
+        assert 0 < np.sqrt((moved**2).sum()) <= query.sensitivity.l2 * (1 + 1e-12)
+        assert np.abs(moved).sum() <= query.sensitivity.l1 * (1 + 1e-12)
+
+
+def test_a_planted_fault_that_counts_each_pair_twice_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(copula_fit, "combinations", lambda axes, count: [*combinations(axes, count)] * 2)
+    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5)
+    with pytest.raises(db.errors.DoublureError, match=r"than the .* that was priced"):
+        fit_series(tmp_path, stays(), plan, TEXT)

@@ -39,7 +39,7 @@ def key_names(column: Column) -> list[str]:
     return list(column.bins(GROUPS).names)
 
 
-def middles_of(column: Column) -> Floats | None:
+def group_middles(column: Column) -> Floats | None:
     """Return the middle of each group of a number, in order; None where values are listed or may be missing."""
     if not column.bounded or column.may_be_missing:
         return None

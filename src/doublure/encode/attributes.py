@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.data.series.in_memory import calendar_shares
-from doublure.encode.attribute_groups import encoding_of, middles_of
+from doublure.encode.attribute_groups import encoding_of, group_middles
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
@@ -40,7 +40,7 @@ class Attributes:
     @property
     def numbers(self) -> tuple[Floats | None, ...]:
         """The middles of each attribute's groups of numbers; None where its values are no numbers."""
-        return tuple(middles_of(column) for column in self._schema.attributes.values())
+        return tuple(group_middles(column) for column in self._schema.attributes.values())
 
     def codes(self, series: Series) -> Floats:
         """Return ``(N, attributes)`` codes."""

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from doublure.data.images import writing as images
 from doublure.data.relational import writing as related
@@ -29,6 +29,9 @@ from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, staged_folder
 from doublure.support.progress import Progress, SilentProgress
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PART_CHUNKS = 20
 

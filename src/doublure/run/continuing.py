@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from doublure.data.series.in_memory import of_moments
 from doublure.data.series.records import Series
@@ -17,7 +18,7 @@ from doublure.encode.attribute_groups import codes_of
 from doublure.errors import SettingError, printable
 from doublure.run import conditions as asking
 from doublure.schema.series import SeriesSchema
-from doublure.schema.series_exogenous import Exogenous
+from doublure.schema.series_exogenous import ExogenousReadings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ class LongSeries:
         generator: AnyGenerator,
         steps: object,
         given: Mapping[str, object],
-        exogenous: Exogenous | None = None,
+        exogenous: ExogenousReadings | None = None,
     ) -> None:
         self._schema, self._copula = _going_on(schema, generator)
         self._generator: Any = generator
@@ -100,7 +101,7 @@ class LongSeries:
             yield self._drawn(size, np.random.default_rng([seed, number]))
             done, number = done + size, number + 1
 
-    def _first_day(self, exogenous: Exogenous | None) -> str | None:
+    def _first_day(self, exogenous: ExogenousReadings | None) -> str | None:
         """Return the moment from which windows follow one another; None: that of the schema.
 
         Readings that are given for a sample begin it; those of the schema do where it names no day.
@@ -240,18 +241,20 @@ def read_readings(path: Path) -> pd.DataFrame:
         raise SettingError("is no CSV", field=f"exogenous {printable(path.name)}", remedy=remedy) from None
 
 
-def read_exogenous(frame: pd.DataFrame) -> Exogenous:
+def read_exogenous(frame: pd.DataFrame) -> ExogenousReadings:
     """Return public readings, the moments in the first column.
 
     Raises:
         SettingError: They are none.
     """
     try:
-        return Exogenous.of(frame)
-    except ValueError as error:
-        said = str(error).split("Value error, ")[-1].split(" [type=")[0].removeprefix("exogenous ")
-        message, _, remedy = said.partition("; ")
-        raise SettingError(message, field="exogenous", remedy=remedy or "give a column of moments and one of numbers") from None
+        return ExogenousReadings.of(frame)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message, _, remedy = str(first.get("ctx", {}).get("error", "")).partition("; ")
+        message = message.removeprefix("exogenous ") or "are no moments and numbers"
+        remedy = remedy or "give a column of moments, and one of numbers"
+        raise SettingError(message, field="exogenous", remedy=remedy) from None
 
 
 def season_of(schema: SeriesSchema) -> int:

@@ -29,7 +29,7 @@ from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
 from doublure.schema.series_attributes import Attribute, refuse_lengths
 from doublure.schema.series_attributes import FromTime as FromTime
-from doublure.schema.series_exogenous import Exogenous, check_exogenous
+from doublure.schema.series_exogenous import ExogenousReadings, check_exogenous
 from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
@@ -121,7 +121,7 @@ class Windows(Frozen):
     clock_changes: Literal["fill", "drop"] = "fill"
     stamp: Literal["start", "end"] = "start"
     stamped_from: Day | None = None
-    exogenous: Exogenous | None = None
+    exogenous: ExogenousReadings | None = None
 
     @property
     def seconds(self) -> int | None:

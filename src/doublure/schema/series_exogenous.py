@@ -8,12 +8,12 @@ as any attribute.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, StrictStr, model_validator
-from typing_extensions import Self
 
 from doublure.errors import printable
 from doublure.schema.fact_states import Frozen
@@ -29,10 +29,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Whole: TypeAlias = npt.NDArray[np.int64]
 
 _Row: TypeAlias = tuple[StrictStr, ...]
-_OF = {"mean": np.mean, "lowest": np.min, "highest": np.max, "sum": np.sum}
+_OF: Mapping[str, Callable[[Floats], Any]] = {"mean": np.mean, "lowest": np.min, "highest": np.max, "sum": np.sum}
 
 
-class Exogenous(Frozen):
+class ExogenousReadings(Frozen):
     """Public readings, as their file has them.
 
     Attributes:
@@ -44,13 +44,14 @@ class Exogenous(Frozen):
     rows: tuple[_Row, ...] = Field(min_length=1)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Exogenous:
+    def of(cls, frame: pd.DataFrame) -> ExogenousReadings:
         """Return the readings of a frame.
 
         Raises:
             ValueError: ``message; remedy``: it is no such file.
         """
-        return cls(columns=tuple(map(str, frame.columns)), rows=tuple(zip(*(frame[c].astype(str) for c in frame))))  # noqa: B905
+        cells = (frame[name].astype(str) for name in frame.columns)
+        return cls(columns=tuple(map(str, frame.columns)), rows=tuple(zip(*cells, strict=True)))
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -119,7 +120,7 @@ class Exogenous(Frozen):
         return found
 
 
-def check_exogenous(exogenous: Exogenous | None, attributes: Any, *, origin: int, duration: int | None) -> None:
+def check_exogenous(exogenous: ExogenousReadings | None, attributes: Any, *, origin: int, duration: int | None) -> None:
     """Refuse attributes that do not follow from the public readings, and readings that no attribute follows.
 
     Args:

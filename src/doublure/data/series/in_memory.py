@@ -14,7 +14,7 @@ from doublure.data.tables import cells
 from doublure.schema.columns import Column
 from doublure.schema.scalars import label
 from doublure.schema.series import SeriesSchema
-from doublure.schema.series_exogenous import Exogenous
+from doublure.schema.series_exogenous import ExogenousReadings
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -90,7 +90,7 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 
 
 def of_moments(
-    name: str, starts: Whole, schema: SeriesSchema, exogenous: Exogenous | None = None
+    name: str, starts: Whole, schema: SeriesSchema, exogenous: ExogenousReadings | None = None
 ) -> pd.Series[Any]:
     """Return the cells ``(N,)`` of an attribute that follows from the moments at which series begin.
 

@@ -35,7 +35,7 @@ _FINE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class CoarseScores:
-    """What scores of a set's values are, if the numbers behind them are normal.
+    """Scores of a set's values, if the numbers behind them are normal.
 
     Attributes:
         length: Steps.

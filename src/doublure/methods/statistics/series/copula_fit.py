@@ -37,7 +37,13 @@ from torch import Tensor, nn
 from doublure.encode.series_places import Cells, SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.coarse_scores import CoarseScores
-from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive, nearest_positive
+from doublure.methods.statistics.series.covariance import (
+    ScoreMoments,
+    ScoreProducts,
+    estimate_moments,
+    make_positive,
+    nearest_positive,
+)
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
 from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares

@@ -149,8 +149,8 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
 def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
     """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
-    The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size. Those of
-    a number's groups are shrunk towards a line through them, so that a group of few series is as its neighbours say.
+    They are a least squares fit on one-hot blocks. Those of a number's groups are shrunk towards a line through them,
+    so that a group of few series is as its neighbours say.
     """
     kept, first = moments.shifts, 1 + moments.shifts
     if not kept:
@@ -194,9 +194,7 @@ def _line(numbers: Floats, shares: Floats) -> Floats:
     return found
 
 
-def _regressed(
-    known: Floats, crossed: Floats, precise: bool, noise: tuple[float, float], octave: Ints
-) -> Floats:
+def _regressed(known: Floats, crossed: Floats, precise: bool, noise: tuple[float, float], octave: Ints) -> Floats:
     """Return effects ``(K, D)`` by least squares, shrunk by octave.
 
     Args:

@@ -1,8 +1,9 @@
 """Joint shares of the attributes of series, from noisy counts of each two of them.
 
 Each pair's noisy table is shrunk towards independence as far as noise explains the difference: first what goes with
-numbers in a straight line, which is known best, then the rest. It is fitted to the shares of both (Sinkhorn). The joint shares are those of the largest entropy with these tables (iterative proportional
-fitting). All of it is post-processing.
+numbers in a straight line, which is known best, then the rest. It is fitted to the shares of both (Sinkhorn). The joint
+shares are those of the largest entropy with these tables (iterative proportional fitting). All of it is
+post-processing.
 """
 
 from __future__ import annotations
