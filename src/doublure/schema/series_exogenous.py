@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FromExogenous: TypeAlias = Literal["mean", "lowest", "highest", "sum"]
-"""What of the readings within a window an attribute is."""
+"""Summary of the readings within a window, which an attribute is."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Whole: TypeAlias = npt.NDArray[np.int64]
