@@ -40,6 +40,12 @@ def sample(
         int | None,
         typer.Option(min=1, help="Time series: steps of each, in windows that follow one another; -n is then 1."),
     ] = None,
+    exogenous: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --steps: a CSV of public readings, such as a forecast, in place of the schema's."
+        ),
+    ] = None,
     given: Given = None,
     shares: Shares = None,
     sampling: Sampling = None,
@@ -66,6 +72,7 @@ def sample(
     from doublure.data.databases.streaming import table_output
     from doublure.releasing.plain_words import absurd
     from doublure.releasing.writing import WorkerProcesses, write_sample, write_syntheses
+    from doublure.run.continuing import read_readings
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
     from doublure.support.devices import use_device
@@ -96,6 +103,7 @@ def sample(
                 progress=progress,
                 others=WorkerProcesses(run=run, settings=own, processes=processes),
                 steps=steps,
+                exogenous=None if exogenous is None else read_readings(exogenous),
             )
         else:
             files = _numbered(out, syntheses)

@@ -39,6 +39,15 @@ def key_names(column: Column) -> list[str]:
     return list(column.bins(GROUPS).names)
 
 
+def group_middles(column: Column) -> Floats | None:
+    """Return the middle of each group of a number, in order; None where values are listed or may be missing."""
+    if not column.bounded or column.may_be_missing:
+        return None
+    bins = column.bins(GROUPS)
+    found: Floats = (bins.edges[:-1] + bins.highs) / 2
+    return found
+
+
 def codes_within(column: Column, cells: Allowed) -> tuple[int, ...]:
     """Return the codes of the groups that hold a number asked for."""
     bins = column.bins(GROUPS)

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.data.series.in_memory import calendar_shares
-from doublure.encode.attribute_groups import encoding_of
+from doublure.encode.attribute_groups import encoding_of, group_middles
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
@@ -36,6 +36,11 @@ class Attributes:
         self._encodings = {name: encoding_of(column) for name, column in schema.attributes.items()}
         self.sizes = {name: each.parts[0].size for name, each in self._encodings.items()}
         self.width = sum(self.sizes.values())
+
+    @property
+    def numbers(self) -> tuple[Floats | None, ...]:
+        """The middles of each attribute's groups of numbers; None where its values are no numbers."""
+        return tuple(group_middles(column) for column in self._schema.attributes.values())
 
     def codes(self, series: Series) -> Floats:
         """Return ``(N, attributes)`` codes."""
@@ -85,6 +90,11 @@ class SeriesRows(Encoder):
         self.body_shape = (planes, schema.length)
         self._flat = planes * schema.length
         self.width = self._flat + self.condition_width
+
+    @property
+    def condition_numbers(self) -> tuple[Floats | None, ...]:
+        """The middles of each attribute's groups of numbers; None where its values are no numbers."""
+        return self._attributes.numbers
 
     def made(self, values: Floats, condition: Tensor | None, rng: np.random.Generator | None) -> Series:
         """Return series of values ``(N, length, channels)``, which end where their attributes say."""

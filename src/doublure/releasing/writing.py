@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from doublure.data.images import writing as images
 from doublure.data.relational import writing as related
@@ -29,6 +29,9 @@ from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, staged_folder
 from doublure.support.progress import Progress, SilentProgress
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PART_CHUNKS = 20
 
@@ -59,6 +62,7 @@ def write_sample(
     progress: Progress | None = None,
     others: WorkerProcesses | None = None,
     steps: int | None = None,
+    exogenous: pd.DataFrame | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
@@ -74,6 +78,7 @@ def write_sample(
         progress: Receives progress events.
         others: Processes that draw, where a table is written in parts.
         steps: Steps of each time series, which then goes on from window to window; None: a series is one window.
+        exogenous: Public readings for series that go on; None: the schema's.
 
     Returns:
         How many records were written.
@@ -102,10 +107,12 @@ def write_sample(
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
     drawn = _DrawnCount(size, f"draw {path.name}", progress)
+    if exogenous is not None and steps is None:
+        raise SettingError("are for series that go on", field="exogenous", remedy="say how many steps")
     if steps is None:
         chunks = syn.sample_chunks(size, given=given, seed=seed, told=drawn.more)
     else:
-        chunks = syn.draw_steps(size, steps, given=given, seed=seed)
+        chunks = syn.draw_steps(size, steps, given=given, seed=seed, exogenous=exogenous)
     return writer.write(drawn.passing(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import ValidationError
 
-from doublure.data.series.clock import derived
+from doublure.data.series.in_memory import of_moments
 from doublure.data.series.records import Series
 from doublure.data.series.stamps import following_windows
 from doublure.data.tables import cells
@@ -16,6 +18,7 @@ from doublure.encode.attribute_groups import codes_of
 from doublure.errors import SettingError, printable
 from doublure.run import conditions as asking
 from doublure.schema.series import SeriesSchema
+from doublure.schema.series_exogenous import ExogenousReadings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +45,7 @@ class LongSeries:
         generator: A fitted copula.
         steps: Of each series.
         given: Attributes that every series has; those of the calendar follow from the moments.
+        exogenous: Public readings of the moments; None: the schema's.
 
     Raises:
         SettingError: Series of this schema or generator do not go on, or an attribute cannot be asked for.
@@ -54,14 +58,23 @@ class LongSeries:
         generator: AnyGenerator,
         steps: object,
         given: Mapping[str, object],
+        exogenous: ExogenousReadings | None = None,
     ) -> None:
         self._schema, self._copula = _going_on(schema, generator)
         self._generator: Any = generator
         self._encoder = encoder
         self._steps = _steps(steps)
         self._windows = -(-self._steps // self._schema.length)
-        self._starts = following_windows(self._schema, self._windows)
-        self._calendar = {name: each for name, each in self._schema.attributes.items() if each.from_time is not None}
+        followed = any(each.from_exogenous is not None for each in self._schema.attributes.values())
+        if exogenous is not None and not followed:
+            raise SettingError("are followed by no attribute", field="exogenous", remedy="leave it out")
+        for name, each in self._schema.attributes.items():
+            if exogenous is not None and each.from_exogenous is not None and name not in exogenous.columns[1:]:
+                remedy = "give a column of its name"
+                raise SettingError(f"have no {printable(name)}", field="exogenous", remedy=remedy)
+        self._exogenous = exogenous or self._schema.series.exogenous
+        self._starts = following_windows(self._schema, self._windows, self._first_day(exogenous))
+        self._calendar = {name: each for name, each in self._schema.attributes.items() if each.from_moments}
         own = next((name for name in given if name in self._calendar), None)
         if own is not None:
             remedy = "leave it out"
@@ -70,7 +83,10 @@ class LongSeries:
         if len(wanted) > 1:
             raise SettingError("has no shares in series that go on", field="given", remedy="draw each value by itself")
         self._given = wanted[0][0]
-        self._codes = {name: self._codes_of(name) for name in self._calendar}
+        self._cells = {name: self._cells_of(name) for name in self._calendar}
+        self._codes = {
+            name: codes_of(self._calendar[name], found).astype(np.int64) for name, found in self._cells.items()
+        }
 
     @property
     def most_at_once(self) -> int:
@@ -85,20 +101,41 @@ class LongSeries:
             yield self._drawn(size, np.random.default_rng([seed, number]))
             done, number = done + size, number + 1
 
-    def _codes_of(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the codes ``(windows,)`` of an attribute of the calendar.
+    def _first_day(self, exogenous: ExogenousReadings | None) -> str | None:
+        """Return the moment from which windows follow one another; None: that of the schema.
+
+        Readings that are given for a sample begin it; those of the schema do where it names no day.
+        """
+        windows = self._schema.series
+        public = exogenous if windows.stamped_from is not None else self._exogenous
+        return None if public is None else str(public.moments[:1].astype("datetime64[s]")[0])
+
+    def _cells_of(self, name: str) -> pd.Series[Any]:
+        """Return the cells ``(windows,)`` of an attribute that follows from the moments.
 
         Raises:
-            SettingError: The schema does not list a value that the calendar has.
+            SettingError: The schema does not list a value that the calendar has, or public readings end before, or are
+                not within the bounds.
         """
         column = self._calendar[name]
-        if self._starts is None or column.from_time is None:
+        if self._starts is None:
             raise TypeError("an attribute follows from no moments")
-        found = cells.canonical(derived(self._starts, column.from_time), column, name, "coerce")
+        made = of_moments(name, self._starts, self._schema, self._exogenous)
+        found = cells.canonical(made, column, name, "coerce")
+        if column.from_exogenous is not None:
+            if made.isna().any():
+                first = str(self._starts[made.isna().to_numpy()][:1].astype("datetime64[s]")[0])
+                message = f"have no {printable(name)} for the window that begins at {first}"
+                raise SettingError(message, field="exogenous", remedy="give more of them, or ask for fewer steps")
+            low, high = column.limits
+            if made.min() < low or made.max() > high:
+                message = f"go beyond the bounds of {printable(name)}, of which nothing is known"
+                raise SettingError(message, field="exogenous", remedy=f"give values from {low:g} to {high:g}")
+            return found
         if found.isna().any():
             message = f"lists not all that {column.from_time} is in {self._steps:,} steps"
             raise SettingError(message, field=printable(name), remedy="ask for fewer steps")
-        return codes_of(column, found).astype(np.int64)
+        return found
 
     def _drawn(self, size: int, rng: np.random.Generator) -> Series:
         import torch
@@ -121,7 +158,12 @@ class LongSeries:
                 rows = window.places.flatten(1) if own is None else torch.cat([window.places.flatten(1), own], dim=1)
                 made = self._encoder.decode(rows, rng)
                 values[:, number * length : (number + 1) * length] = made.values
-                by_window.append(made.attributes[list(self._calendar)])
+                public = {
+                    name: self._cells[name].iloc[number]
+                    for name, each in self._calendar.items()
+                    if each.from_exogenous is not None
+                }
+                by_window.append(made.attributes[list(self._calendar)].assign(**public))
         return Series(
             values=values[:, : self._steps],
             channels=tuple(self._schema.channels),
@@ -182,6 +224,37 @@ class LongSeries:
                 found[:, begun + int(self._codes[name][number])] = 1.0
             begun += width
         return found
+
+
+def read_readings(path: Path) -> pd.DataFrame:
+    """Return the cells of a CSV of public readings, as texts.
+
+    Raises:
+        SettingError: There is none.
+    """
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError):
+        remedy = "name a CSV in UTF-8 with a column of moments and one of numbers"
+        raise SettingError("is no CSV", field=f"exogenous {printable(path.name)}", remedy=remedy) from None
+
+
+def read_exogenous(frame: pd.DataFrame) -> ExogenousReadings:
+    """Return public readings, the moments in the first column.
+
+    Raises:
+        SettingError: They are none.
+    """
+    try:
+        return ExogenousReadings.of(frame)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message, _, remedy = str(first.get("ctx", {}).get("error", "")).partition("; ")
+        message = message.removeprefix("exogenous ") or "are no moments and numbers"
+        remedy = remedy or "give a column of moments, and one of numbers"
+        raise SettingError(message, field="exogenous", remedy=remedy) from None
 
 
 def season_of(schema: SeriesSchema) -> int:

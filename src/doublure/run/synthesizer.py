@@ -152,6 +152,7 @@ class Synthesizer:
         seed: SupportsIndex | None = None,
         syntheses: int | None = None,
         steps: int | None = None,
+        exogenous: pd.DataFrame | None = None,
     ) -> Any:
         """Return exactly ``n`` synthetic records, or several such tables.
 
@@ -165,6 +166,8 @@ class Synthesizer:
                 (:mod:`doublure.run.syntheses`); None: the records of the fit itself.
             steps: Steps of each time series, in windows that follow one another; ``n`` is then 1 if left out. None: a
                 series is one window.
+            exogenous: Public readings for series that go on, such as a forecast of temperatures: the moments in the
+                first column; None: the schema's.
 
         Returns:
             A ``pandas.DataFrame`` in the form that the schema declares; for images
@@ -184,7 +187,10 @@ class Synthesizer:
             True
         """
         if steps is not None and syntheses is None:
-            return joined(list(self.draw_steps(1 if n is None else n, steps, given=given, seed=seed)))
+            drawn = self.draw_steps(1 if n is None else n, steps, given=given, seed=seed, exogenous=exogenous)
+            return joined(list(drawn))
+        if exogenous is not None:
+            raise SettingError("are for series that go on", field="exogenous", remedy="say how many steps")
         if steps is not None:
             raise SettingError("have no syntheses", field="steps", remedy="leave one of the two out")
         rows = self.default_n if n is None else n
@@ -212,15 +218,17 @@ class Synthesizer:
         steps: int,
         given: Mapping[str, object] | None = None,
         seed: SupportsIndex | None = None,
+        exogenous: pd.DataFrame | None = None,
     ) -> Iterator[Any]:
         """Return chunks of the same series as :meth:`sample` with ``steps``.
 
         Raises:
             SettingError: As :meth:`sample`, before the first is asked for; or series do not go on.
         """
-        from doublure.run.continuing import LongSeries
+        from doublure.run.continuing import LongSeries, read_exogenous
 
-        going_on = LongSeries(self.schema, self._encoder, self.generator.eval(), steps, given or {})
+        public = None if exogenous is None else read_exogenous(exogenous)
+        going_on = LongSeries(self.schema, self._encoder, self.generator.eval(), steps, given or {}, public)
         return going_on.chunks(require_count(n), seeding.choose_seed(seed))
 
     def draw(

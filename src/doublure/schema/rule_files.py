@@ -26,7 +26,8 @@ def with_files(data: object, folder: Path) -> object:
 
     ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header, and so are ``parents: FILE`` and
     ``from: FILE`` of a column;
-    ``values: {file: FILE}`` has a value a line; ``file: FILE`` of a public table is a CSV with a header, too.
+    ``values: {file: FILE}`` has a value a line; ``file: FILE`` of a public table and ``series.exogenous: FILE`` are CSV
+    with a header, too.
 
     Args:
         data: As YAML gives it.
@@ -50,6 +51,9 @@ def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, An
             found[key] = {
                 name: _with_files(each, name, folder, f"{under}{key}.{name}") for name, each in columns.items()
             }
+    if not under and isinstance(windows := data.get("series"), dict) and isinstance(windows.get("exogenous"), str):
+        header, *rows = _csv_rows(folder, windows["exogenous"], "series.exogenous")
+        found["series"] = windows | {"exogenous": {"columns": header, "rows": rows}}
     if not under and isinstance(public := data.get("public"), dict):
         found["public"] = {name: _public_table(each, folder, f"public.{name}") for name, each in public.items()}
     if not under and isinstance(tables := data.get("tables"), dict):

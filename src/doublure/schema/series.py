@@ -29,6 +29,7 @@ from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
 from doublure.schema.series_attributes import Attribute, refuse_lengths
 from doublure.schema.series_attributes import FromTime as FromTime
+from doublure.schema.series_exogenous import ExogenousReadings, check_exogenous
 from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
@@ -105,6 +106,7 @@ class Windows(Frozen):
         stamp: Whether a reading's moment is where its step begins, or where it ends: what meters call hour-ending.
         stamped_from: The day from which synthetic series are stamped, so that rows have their moments; None: rows have
             the number of their step.
+        exogenous: Public readings beside the series, which attributes may follow.
     """
 
     time: StrictStr | None = None
@@ -119,11 +121,17 @@ class Windows(Frozen):
     clock_changes: Literal["fill", "drop"] = "fill"
     stamp: Literal["start", "end"] = "start"
     stamped_from: Day | None = None
+    exogenous: ExogenousReadings | None = None
 
     @property
     def seconds(self) -> int | None:
         """The step in seconds; None where it is not declared."""
         return _seconds(self.step)
+
+    @property
+    def duration(self) -> int | None:
+        """A window in seconds; None where that is not declared."""
+        return None if self.seconds is None or isinstance(self.length, str) else self.length * self.seconds
 
     @property
     def origin(self) -> int:
@@ -220,11 +228,14 @@ class SeriesSchema(TextForm, Schema):
                     f"no step is missing after gaps: {self.series.gaps}; declare missing, or gaps: missing"
                 )
         for name, attribute in self.attributes.items():
-            if attribute.from_time is not None and self.series.time is None:
+            if attribute.from_moments and self.series.time is None:
                 raise ValueError(f"{printable(name)} follows from the time; name series.time")
         if len(self.with_role("target")) > 1:
             raise ValueError("two attributes have the role target; keep one")
         refuse_lengths(self.attributes, None if isinstance(self.series.length, str) else self.series.length)
+        check_exogenous(
+            self.series.exogenous, self.attributes, origin=self.series.origin, duration=self.series.duration
+        )
         self._check_rules()
         return self
 

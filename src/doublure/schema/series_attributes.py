@@ -20,6 +20,7 @@ from doublure.schema.columns import (
 )
 from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import label
+from doublure.schema.series_exogenous import FromExogenous
 
 ATTRIBUTE_TYPES = ("category", "ordinal", "boolean", "integer", "real")
 
@@ -37,6 +38,12 @@ class _Attribute(Column):
     roles: tuple[Role, ...] = ("condition",)
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
     from_length: StrictBool = Field(default=False, description="how many steps a series has")
+    from_exogenous: FromExogenous | None = Field(default=None, description="computed from a series' public readings")
+
+    @property
+    def from_moments(self) -> bool:
+        """Whether it follows from the moment at which a series begins, by the calendar or public readings."""
+        return self.from_time is not None or self.from_exogenous is not None
 
     @property
     @override
@@ -54,6 +61,11 @@ class _Attribute(Column):
     def _follows(self) -> _Attribute:
         if self.from_length and not self.integral:
             raise ValueError("from_length is a number of steps; make its type integer")
+        if self.from_exogenous is not None:
+            if self.from_length or self.from_time is not None:
+                raise ValueError("from_exogenous and another from_ both say what it is; keep one")
+            if not self.bounded:
+                raise ValueError("from_exogenous gives numbers; make its type integer or real")
         if self.from_time is None:
             return self
         if self.from_length:

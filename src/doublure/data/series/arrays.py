@@ -211,7 +211,7 @@ class ArraySource(SeriesSource):
         return [
             name
             for name, column in schema.attributes.items()
-            if not (known and column.from_time)
+            if not (known and column.from_moments)
             and not (column.from_length and self._found(name, self._layout(schema)) is None)
         ]
 

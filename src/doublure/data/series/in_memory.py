@@ -14,6 +14,7 @@ from doublure.data.tables import cells
 from doublure.schema.columns import Column
 from doublure.schema.scalars import label
 from doublure.schema.series import SeriesSchema
+from doublure.schema.series_exogenous import ExogenousReadings
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -83,9 +84,28 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
     for name, column in schema.attributes.items():
         if name in attributes:
             found[name] = attributes[name]
-        elif column.from_time is not None:
-            found[name] = cells.canonical(clock.derived(starts, column.from_time), column, name, schema.misfit)
+        elif column.from_moments:
+            found[name] = cells.canonical(of_moments(name, starts, schema), column, name, schema.misfit)
     return pd.DataFrame(found, index=pd.RangeIndex(len(starts)))
+
+
+def of_moments(
+    name: str, starts: Whole, schema: SeriesSchema, exogenous: ExogenousReadings | None = None
+) -> pd.Series[Any]:
+    """Return the cells ``(N,)`` of an attribute that follows from the moments at which series begin.
+
+    Args:
+        name: The attribute's.
+        starts: ``(N,)`` in seconds since 1970 on the wall clock.
+        schema: It names the attribute.
+        exogenous: Other public readings than the schema's; missing where they have none.
+    """
+    column, public = schema.attributes[name], exogenous or schema.series.exogenous
+    if column.from_time is not None:
+        return clock.derived(starts, column.from_time)
+    if column.from_exogenous is None or public is None or schema.series.duration is None:
+        raise TypeError("an attribute follows from no moments")
+    return pd.Series(public.of_windows(name, column.from_exogenous, starts, schema.series.duration))
 
 
 def readable(column: Column, schema: SeriesSchema) -> Column:

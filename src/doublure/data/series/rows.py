@@ -121,7 +121,7 @@ class _Form:
         return {
             name: column
             for name, column in found
-            if not (self.timed and column.from_time) and not (column.from_length and name not in self.names)
+            if not (self.timed and column.from_moments) and not (column.from_length and name not in self.names)
         }
 
     def keys(self) -> list[str]:

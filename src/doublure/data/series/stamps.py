@@ -70,14 +70,15 @@ def stamped(frame: pd.DataFrame, starts: Whole, first: int, schema: SeriesSchema
     return pd.concat([frame[[SERIES, STEP]], pd.DataFrame(more, index=frame.index), frame[rest]], axis=1)
 
 
-def following_windows(schema: SeriesSchema, count: int) -> Whole | None:
+def following_windows(schema: SeriesSchema, count: int, first_day: str | None = None) -> Whole | None:
     """Return the beginnings ``(count,)`` of windows that follow one another; None where series have no moments.
 
-    They begin with the first one from ``stamped_from`` on, or else from a day that has no meaning.
+    They begin with the first one from a moment on; from ``stamped_from`` on, if none is given; or else from a day that
+    has no meaning.
     """
     if schema.series.time is None or schema.series.seconds is None:
         return None
-    first = _windows(schema, schema.series.stamped_from or _ANY_DAY)[0]
+    first = _windows(schema, first_day or schema.series.stamped_from or _ANY_DAY)[0]
     found: Whole = first + schema.length * _seconds(schema) * np.arange(count, dtype=np.int64)
     return found
 

@@ -37,6 +37,8 @@ TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE, LOOK_SHARE = 0.4, 0.27, 0.0
 """Shares of a copula's budget for trees of each step's values, trees within groups, pairs of present and missing steps,
 the contrast of calm and busy stretches, and what series look like as a whole; the rest is for products. Their choice:
 docs/evidence/methods.md."""
+ATTRIBUTE_SHARE = GAP_SHARE
+"""Share of a copula's budget for pairs of attributes, which are counted as pairs of steps are."""
 CONSTANT_SHARE = 0.15
 """Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1
@@ -304,6 +306,8 @@ class SeriesStatisticsSettings(StatisticsSettings):
         calm: Whether calm and busy stretches are modelled; None: if their noise is small enough.
         candidates: Series drawn for each that is kept, so that levels, spreads, peaks and runs are as frequent as noisy
             histograms say; 1: these are not released. None: 8.
+        joint_attributes: Whether attributes are counted in pairs and drawn jointly; None: if some form no groups, and
+            there are at most 100,000 combinations of values.
         cut_noise: Noise of the share of series on one side of a cut, at one step; filled in by the plan.
         groups: Chains. Most groups of a step's values, beside zero and missing.
         levels: Most groups of the series' levels.
@@ -319,7 +323,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         "calm_share": CALM_SHARE, "constant_share": CONSTANT_SHARE, "single_share": SINGLE_SHARE,
         "persistence": PERSISTENCE,
     }  # fmt: skip
-    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0, "candidates": 1}
+    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0, "candidates": 1, "joint_attributes": False}
 
     model: Literal["copula", "chains"] | None = None
     bins: int = Field(default=256, ge=2, le=1000)
@@ -332,6 +336,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     own_tables: bool | None = None
     exact_tables: bool | None = None
     calm: bool | None = None
+    joint_attributes: bool | None = None
     candidates: int | None = Field(default=None, ge=1, le=64)
     cut_noise: float | None = Field(default=None, ge=0)
     groups: int = Field(default=18, ge=2, le=100)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,9 +36,17 @@ from torch import Tensor, nn
 
 from doublure.encode.series_places import Cells, SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
+from doublure.methods.statistics.series.coarse_scores import CoarseScores
+from doublure.methods.statistics.series.covariance import (
+    ScoreMoments,
+    ScoreProducts,
+    estimate_moments,
+    make_positive,
+    nearest_positive,
+)
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
+from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
@@ -84,9 +92,11 @@ def fit(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
     return _Fit(job, settings).generator()
 
 
-def with_attributes(generator: CopulaGenerator, encoder: Encoder) -> nn.Module:
-    """Return a generator with shares of its attributes; joint shares if some attributes form groups."""
+def with_attributes(generator: CopulaGenerator, encoder: Encoder, settings: SeriesStatisticsSettings) -> nn.Module:
+    """Return a generator with shares of its attributes; joint shares if some form groups, or all are drawn jointly."""
     shape, sizes = generator.shape, list(encoder.condition_sizes.values())
+    if settings.joint_attributes:
+        return WithJointShares(generator, sizes, [True] * len(sizes))
     if len(sizes) > 1 and any(shape.grouped):
         return WithJointShares(generator, sizes, shape.grouped)
     return with_shares(generator, sizes)
@@ -133,20 +143,25 @@ class _Fit:
         made, shape = self._made, self._shape
         step_tables = self._step_tables()
         made.step_tables.copy_(step_tables)
+        self._pairs = self._attribute_pairs()
         scores = ScoreMap.of(shape, step_tables)
         if shape.own_tables:
             tables = self._own_tables(scores, step_tables.numpy())
             scores = ScoreMap.of(shape, step_tables, tables)
         made.tables.copy_(scores.tables)
         found = self._latent(scores)
-        self._place_moments(found)
+        self._place_moments(found, self._coarse(step_tables))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
-        whole = with_attributes(made, self._places)
+        whole = with_attributes(made, self._places, self._settings)
         if isinstance(whole, WithShares):
             whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
         if isinstance(whole, WithJointShares):
-            whole.knowing_groups(*(torch.from_numpy(shares) for shares in shares_by_attributes(shape, found)))
+            together, within = shares_by_attributes(shape, found)
+            if self._pairs is not None:
+                together = joint_shares(self._pairs)
+                within = np.zeros((len(together), 0))
+            whole.knowing_groups(torch.from_numpy(together), torch.from_numpy(within))
         if shape.calm:
             made.calm.fill_(self._strength(scores, whole))
         if shape.candidates > 1:
@@ -280,6 +295,32 @@ class _Fit:
         self._made.gaps[place] = torch.from_numpy(chances).float()
         return missing
 
+    def _attribute_pairs(self) -> list[Floats] | None:
+        """Release pairs of attributes, and return their shares; None where they are not drawn jointly."""
+        if copula_plan.ATTRIBUTES not in self._paid:
+            return None
+        first = self._shape.parts
+        axes = [Axis.of_codes(first + place, size) for place, size in enumerate(self._shape.blocks)]
+        query = Counts(tables=list(combinations(axes, 2)), max_records=self._most)
+        counted = query.split(self._released(copula_plan.ATTRIBUTES, query))
+        noise = self._job.mechanism.deviation(self._paid[copula_plan.ATTRIBUTES], query.sensitivity)
+        numbers = self._places.condition_numbers
+        return pair_shares([own.astype(np.float64) for own in counted], self._series, noise, numbers)
+
+    def _pairs_that_shift(self) -> Floats | None:
+        """Return the shares ``(K', K')`` of each two values of attributes that form no groups."""
+        if self._pairs is None:
+            return None
+        ends = np.cumsum([0, *self._shape.blocks])
+        whole = np.zeros((ends[-1], ends[-1]))
+        for table, (one, other) in zip(self._pairs, combinations(range(len(self._shape.blocks)), 2), strict=True):
+            own, beside = slice(ends[one], ends[one + 1]), slice(ends[other], ends[other + 1])
+            whole[own, beside], whole[beside, own] = table, table.T
+            whole[own, own], whole[beside, beside] = np.diag(table.sum(1)), np.diag(table.sum(0))
+        kept = np.flatnonzero(np.repeat([not own for own in self._shape.grouped], self._shape.blocks))
+        shares: Floats = whole[np.ix_(kept, kept)]
+        return shares
+
     def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
         """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups.
 
@@ -315,6 +356,14 @@ class _Fit:
         return tables
 
     # -- scores ----------------------------------------------------------------------------------------------------
+
+    def _coarse(self, step_tables: Tensor) -> CoarseScores:
+        """Return what values that repeat do to scores."""
+        single = np.zeros((self._shape.parts, step_tables.shape[1] - 1), dtype=bool)
+        for channel, own in enumerate(self._places.cells):
+            steps = slice(channel * self._shape.length, (channel + 1) * self._shape.length)
+            single[steps, : len(own)] = own.single
+        return CoarseScores.of(step_tables.double().numpy(), single, length=self._shape.length)
 
     def _latent(self, scores: ScoreMap) -> ScoreMoments:
         """Release the products of scores, and return the moments estimated from them."""
@@ -377,26 +426,34 @@ class _Fit:
                 weights=weights,
                 channels=channels,
                 blocks=tuple(size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped),
+                numbers=tuple(
+                    numbers
+                    for numbers, grouped in zip(self._places.condition_numbers, shape.grouped, strict=True)
+                    if not grouped
+                ),
                 series=self._series,
+                pairs=self._pairs_that_shift(),
             )
         )
 
-    def _place_moments(self, found: ScoreMoments) -> None:
-        """Transform means, effects and covariances from cosines to steps, channel by channel."""
+    def _place_moments(self, found: ScoreMoments, coarse: CoarseScores) -> None:
+        """Transform means, effects and covariances from cosines to steps, and correct what coarse scores weaken."""
         made, shape = self._made, self._shape
         channels, length = len(shape.sizes), shape.length
 
         def in_steps(rows: Floats) -> Floats:
             waves = idct(rows.reshape(len(rows), length, channels), axis=1, norm="ortho")
-            flat: Floats = waves.transpose(0, 2, 1).reshape(len(rows), -1)
+            flat: Floats = waves.transpose(0, 2, 1).reshape(rows.shape)
             return flat
 
         made.means.copy_(torch.from_numpy(in_steps(found.means)))
         if shape.shifting:
             made.effects.copy_(torch.from_numpy(in_steps(found.effects)))
-        for group, covariance in enumerate(found.covariances):
-            covariance = in_steps(in_steps(covariance).T)
-            covariance = make_positive((covariance + covariance.T) / 2)
+        covariances = np.stack([in_steps(in_steps(own).T) for own in found.covariances])
+        covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
+        corrected = coarse.between_channels(np.einsum("g,gij->ij", found.shares, covariances))
+        for group, own in enumerate(covariances):
+            covariance = make_positive(own) if corrected is None else nearest_positive(own * corrected)
             factor = np.linalg.cholesky(covariance + _LEAST * np.eye(len(covariance)))
             made.factors[group] = torch.from_numpy(factor)
         by_attribute = found.shares.reshape(shape.attribute_groups, shape.levels)
@@ -489,7 +546,8 @@ class _Fit:
     def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""
         made = self._made
-        shifted = found.effect_shares @ made.effects.double().numpy() ** 2 if self._shape.shifting else 0.0
+        effects = made.effects.double().numpy()
+        shifted = ((found.effect_pairs @ effects) * effects).sum(0)
         total = torch.zeros(tables.shape[1:], dtype=torch.float64)
         for group, share in enumerate(found.shares):
             own = tables[group if self._shape.own_tables else 0].numpy()

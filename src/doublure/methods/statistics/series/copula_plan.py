@@ -16,6 +16,7 @@ from doublure.access import Access
 from doublure.encode.attribute_groups import groups_of
 from doublure.errors import SettingError
 from doublure.methods.statistics.settings import (
+    ATTRIBUTE_SHARE,
     CALM_SHARE,
     GAP_SHARE,
     LOOK_SHARE,
@@ -31,9 +32,10 @@ from doublure.training.settings import Work
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 Ints = npt.NDArray[np.int64]
 
-TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM, LOOKS = (
+TABLES, GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS = (
     "count each step's values in trees",
     "count steps without a value in pairs",
+    "count attributes in pairs",
     "count each group's values in trees",
     "add up products of normal scores",
     "average how calm series are by stretches",
@@ -73,6 +75,7 @@ _MOST_NOISE_OF_CALM = 0.3
 _ROOT_WEIGHT = 0.3
 _FALL = 0.25
 _MOST_NUMBERS = 50_000_000
+_MOST_COMBINATIONS = 100_000
 _LEAST_STEPS = 12
 
 
@@ -96,8 +99,11 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     noise, parts = cut_noise(schema, noise_multiplier), len(schema.channels) * schema.length
     grouped, groups = list(settings.grouped or ()), 1
     if settings.grouped is None:
-        wanted = sorted(schema.attributes, key=lambda name: name not in schema.with_role("target"))
-        for name in wanted:
+        # Numbers shift scores, along a line and beside it: a line goes on where series are few, and groups do not. All
+        # others then shift them too, so that what goes with a number and with a group counts once.
+        numbers = any(each.bounded and not each.from_length for each in schema.attributes.values())
+        wanted = [] if numbers else list(schema.attributes)
+        for name in sorted(wanted, key=lambda name: name not in schema.with_role("target")):
             size = groups_of(schema.attributes[name])
             if noise * groups * size <= _MOST_NOISE_OF_GROUPS and groups * size * parts**2 <= _MOST_NUMBERS:
                 grouped.append(name)
@@ -128,8 +134,13 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     exact = settings.exact_tables
     if exact is None:  # with early ends, a step's table covers only some series, and the model's shares cover all
         exact = schema.ends_at is None and noise < _MOST_NOISE_OF_EXACT
+    joint = settings.joint_attributes
+    if joint is None:
+        combinations = math.prod(groups_of(each) for each in schema.attributes.values())
+        joint = len(schema.attributes) > 1 and shifting and combinations <= _MOST_COMBINATIONS
     return settings.model_copy(
         update={
+            "joint_attributes": joint,
             "grouped": tuple(name for name in schema.attributes if name in grouped),
             "level_groups": levels,
             "common_share": common,
@@ -146,6 +157,8 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
     found = {TABLES: TABLE_SHARE}
     if any(schema.may_have_gaps(name) for name in schema.channels):
         found[GAPS] = GAP_SHARE
+    if settings.joint_attributes:
+        found[ATTRIBUTES] = ATTRIBUTE_SHARE
     if settings.own_tables:
         found[OWN_TABLES] = OWN_TABLE_SHARE
     found[PRODUCTS] = 0.0
@@ -170,8 +183,9 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
     found = []
     for purpose, share in shares(schema, settings).items():
         noise = max(1e-6, noise_multiplier / math.sqrt(share))
-        if purpose == GAPS:
-            tables, records = gap_tables(schema), schema.unit.max_records
+        if purpose in (GAPS, ATTRIBUTES):
+            tables = gap_tables(schema) if purpose == GAPS else math.comb(len(schema.attributes), 2)
+            records = schema.unit.max_records
             event = DiscreteGaussianEvent(
                 scale=max(0.01, noise * records * math.sqrt(tables)), tables=tables, records=records
             )

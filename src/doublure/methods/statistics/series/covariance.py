@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
 from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrink
 
@@ -27,6 +28,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 _FLOOR = 0.003
 """Least eigenvalue of a correlation matrix."""
+_SWEEPS = 20
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _FEWEST = 5.0
 _LEAST_SHARE = 1e-6
@@ -45,7 +47,11 @@ class ScoreProducts:
         weights: ``(length,)`` weight of each frequency's cosines.
         channels: C, with D = length C.
         blocks: Number of values of each attribute that shifts the scores; K together.
+        numbers: For each of these attributes the public numbers ``(values,)`` that its groups stand for; None where its
+            values are no numbers.
         series: N, number of series.
+        pairs: ``(K, K)`` shares of each two of these attributes' values, of one attribute on the diagonal alone; None:
+            they have not been counted, and are independent.
     """
 
     sums: Floats
@@ -55,7 +61,9 @@ class ScoreProducts:
     weights: Floats
     channels: int
     blocks: tuple[int, ...]
+    numbers: tuple[Floats | None, ...]
     series: float
+    pairs: Floats | None = None
 
     @property
     def shifts(self) -> int:
@@ -74,6 +82,7 @@ class ScoreMoments:
         effects: ``(K, D)`` shift of the mean by each value of a shifting attribute.
         effect_shares: ``(K,)`` share of each of these values.
         shares_within: ``(groups, K)`` their shares in each group.
+        effect_pairs: ``(K, K)`` shares of each two of these values; of one attribute, on the diagonal alone.
     """
 
     shares: Floats
@@ -82,6 +91,7 @@ class ScoreMoments:
     effects: Floats
     effect_shares: Floats
     shares_within: Floats
+    effect_pairs: Floats
 
 
 def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
@@ -109,10 +119,11 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
             means[place] += _by_octave(own, (of_mean / count) ** 2, octave)
     # Covariance within groups: second moments less those of means and effects, denoised and scaled.
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
-    within -= np.einsum("k,ki,kj->ij", effect_shares, effects, effects)
+    pairs = _independent(effect_shares, moments.blocks) if moments.pairs is None else moments.pairs
+    within -= effects.T @ pairs @ effects
     deviation = moments.of_total[first, first] / series
     common = shrink_covariance(within, deviation, channels=channels, weights=moments.weights)
-    scaled = _scale(common, means, effects, shares, effect_shares, weights, channels)
+    scaled = _scale(common, means, effects, shares, pairs, weights, channels)
     common = common * np.outer(scaled, scaled)
     means, effects = means * scaled, effects * scaled
     # Each group's covariance: the common one and its difference, shrunk for each pair of octaves.
@@ -131,28 +142,79 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
         effects=effects / weights,
         effect_shares=effect_shares,
         shares_within=_within(moments, counts, effect_shares),
+        effect_pairs=pairs,
     )
 
 
 def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
     """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
-    The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size.
+    They are a least squares fit on one-hot blocks. Those of a number's groups are shrunk towards a line through them,
+    so that a group of few series is as its neighbours say.
     """
     kept, first = moments.shifts, 1 + moments.shifts
     if not kept:
         return np.zeros((0, len(together))), np.zeros(0)
     total, of_total = moments.total, moments.of_total
     products = total[1:first, 1:first]
-    noise = of_total[1, 1]
-    shares = _shares(np.diag(products) / moments.series, moments.blocks)
-    ridge = noise * np.sqrt(kept) * np.eye(kept)
+    if moments.pairs is None:
+        shares = _shares(np.diag(products) / moments.series, moments.blocks)
+    else:
+        shares = np.diag(moments.pairs).copy()
     crossed = total[1:first, first:] - np.outer(shares * moments.series, together)
-    values, vectors = np.linalg.eigh(products + ridge)
-    solved = (vectors / np.maximum(values, noise)) @ vectors.T
-    found = solved @ crossed
-    spread = (solved**2).sum(1) * of_total[1, first] ** 2
-    return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]), shares
+    # A number's groups on a line, then what the line leaves; values of lists by themselves.
+    lines = [
+        np.eye(size) if numbers is None else _line(numbers, own)
+        for size, numbers, own in zip(
+            moments.blocks, moments.numbers, np.split(shares, np.cumsum(moments.blocks)[:-1]), strict=True
+        )
+    ]
+    basis, beside = block_diag(*lines), np.concatenate([np.full(len(own), own.shape[1] == 1) for own in lines])
+    known = products if moments.pairs is None else moments.pairs * moments.series
+    noise = (of_total[1, 1], of_total[1, first])
+    found = basis @ _regressed(basis.T @ known @ basis, basis.T @ crossed, moments.pairs is not None, noise, octave)
+    if beside.any():
+        rest = _regressed(known, crossed - known @ found, moments.pairs is not None, noise, octave)
+        found += np.where(beside[:, None], rest, 0)
+    return found, shares
+
+
+def _independent(shares: Floats, blocks: tuple[int, ...]) -> Floats:
+    """Return the shares ``(K, K)`` of each two values of attributes that do not depend on one another."""
+    found = np.outer(shares, shares)
+    for own in np.split(np.arange(len(shares)), np.cumsum(blocks)[:-1]):
+        found[np.ix_(own, own)] = np.diag(shares[own])
+    return found
+
+
+def _line(numbers: Floats, shares: Floats) -> Floats:
+    """Return a column ``(values, 1)`` of unit length, along a number's groups, that is zero at the mean of series."""
+    place = numbers - shares @ numbers
+    found: Floats = (place / np.linalg.norm(place))[:, None]
+    return found
+
+
+def _regressed(known: Floats, crossed: Floats, precise: bool, noise: tuple[float, float], octave: Ints) -> Floats:
+    """Return effects ``(K, D)`` by least squares, shrunk by octave.
+
+    Args:
+        known: ``(K, K)`` products of values.
+        crossed: ``(K, D)`` products of values and cosines.
+        precise: Whether products of values have been counted apart. Then an effect is expected to be of a deviation's
+            size, and else a ridge of their noise's size is added.
+        noise: Standard deviations of an entry of the products, if they have not been, and of the cross products.
+        octave: ``(D,)`` of each cosine.
+    """
+    of_known, of_crossed = noise
+    if precise:
+        values, vectors = np.linalg.eigh(known)
+        values = values / (values**2 + of_crossed**2)
+    else:
+        values, vectors = np.linalg.eigh(known + of_known * np.sqrt(len(known)) * np.eye(len(known)))
+        values = 1 / np.maximum(values, of_known)
+    solved = (vectors * values) @ vectors.T
+    found, spread = solved @ crossed, (solved**2).sum(1) * of_crossed**2
+    return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)])
 
 
 def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
@@ -184,14 +246,14 @@ def _scale(
     means: Floats,
     effects: Floats,
     shares: Floats,
-    effect_shares: Floats,
+    pairs: Floats,
     weights: Floats,
     channels: int,
 ) -> Floats:
     """Return the scales ``(D,)`` that restore each channel's second moment to one."""
     length = len(weights) // channels
     own = np.diag(make_positive(common)) / weights**2
-    own = own + shares @ (means / weights) ** 2 + effect_shares @ (effects / weights) ** 2
+    own = own + shares @ (means / weights) ** 2 + ((pairs @ effects) * effects).sum(0) / weights**2
     found = length / np.maximum(own.reshape(length, channels).sum(0), 1e-6)
     return np.tile(np.sqrt(np.clip(found, 1, _MOST_SCALED)), length)
 
@@ -298,6 +360,25 @@ def make_positive(matrix: Floats) -> Floats:
     unit = np.sqrt(np.diag(matrix))
     found: Floats = matrix / np.outer(unit, unit) * np.outer(scale, scale)
     return found
+
+
+def nearest_positive(matrix: Floats) -> Floats:
+    """Return the covariance nearest to a symmetric matrix with the same diagonal (Higham, 2002, by sweeps).
+
+    A floor on eigenvalues alone takes from all correlations of a channel what one of them is too large by.
+    """
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-9))
+    found = matrix / np.outer(scale, scale)
+    added = np.zeros_like(found)
+    for _ in range(_SWEEPS):
+        values, vectors = np.linalg.eigh(found - added)
+        if values[0] > -_FLOOR:
+            break
+        positive = (vectors * np.maximum(values, 0)) @ vectors.T
+        added += positive - found
+        found = positive
+        np.fill_diagonal(found, 1)
+    return make_positive(found * np.outer(scale, scale))
 
 
 def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:

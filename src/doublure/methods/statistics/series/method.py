@@ -93,7 +93,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         from doublure.networks.shares import with_shares
 
         if settings.model != "chains":
-            return copula_fit.with_attributes(copula_fit.build(encoder, settings), encoder)
+            return copula_fit.with_attributes(copula_fit.build(encoder, settings), encoder, settings)
         return with_shares(transition_tables.build(encoder, settings), encoder.condition_sizes.values())
 
     @override
