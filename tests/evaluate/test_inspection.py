@@ -579,3 +579,10 @@ def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
     )
     assert all(total > 0 for _, total in told[1:])
     assert all(total in counts for _, total in told[1:])
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(("runs", "said"), [(2, True), (4, True), (5, False)])
+def test_few_correct_runs_are_said_to_show_gross_differences_alone(schema, right, runs, said):
+    found = inspect(right, [right] * runs, images=30)
+    assert any("So few correct runs show gross differences alone" in note for note in found.notes) is said
