@@ -2,6 +2,7 @@
 
     python benchmarks/bayesian_regime.py run --data mnist --epsilon 2 --threads 1 --seeds 0 --set recipe=paper …
     python benchmarks/bayesian_regime.py table
+    python benchmarks/bayesian_regime.py axis        # accuracy against ε_μ over the steps, of the rows in images.jsonl
 
 Takes what ``images.py`` takes, fits and scores as it does (its row goes to ``measured/images.jsonl``), and keeps beside
 it, every hundred steps of the critic, the ε_μ so far at δ_μ = 1e-10 and how long the sampled gradient distances were,
@@ -9,6 +10,8 @@ in shares of the longest there can be. A fit that was cut off goes on; steps tha
 
 ε_μ so far is the critic's alone, with the confidence of all planned steps; the annotator's share comes on top. The
 worst case beside is the plan's, at its end.
+
+``axis`` sets accuracy against ε_μ: each line is a fit of its own, planned for so many steps, as a release would be.
 """
 
 from __future__ import annotations
@@ -65,8 +68,32 @@ def table() -> None:
         print(f"| {data} | {chosen} | {seed} | {row['step']} | {row['steps']} | {row['epsilon_mu']:.3g} | {lengths} |")
 
 
+def axis() -> None:
+    """Print accuracy against ε_μ of fits that differ in their steps alone."""
+    print("| data | steps | images | accuracy | ε_μ | at λ | of it -ln δ/λ | distances decide it | worst case |")
+    print("|---|--:|--:|--:|--:|--:|--:|---|--:|")
+    for row in sorted(_fits(), key=lambda row: (row["cell"][0], _steps(row))):
+        accuracy, worst = f"{100 * row['students']['cnn']:.1f} %", f"{row['worst_epsilon']:.4g}"
+        rests = [f"{row['order']}", f"{row['conversion']:.3f}", "yes" if row["measured"] else "no"]
+        figures = [accuracy, f"{row['epsilon_mu']:.3f}", *rests, worst]
+        print("|", " | ".join([row["cell"][0], f"{_steps(row):,}", f"{row['cell'][4]:,}", *figures]), "|")
+
+
+def _fits() -> list[dict[str, Any]]:
+    """Return the rows in the paper's regime that say which order their ε_μ rests on."""
+    rows = [row for row in finished("images") if row["cell"][1] == "bayesgan" and "order" in row]
+    return [row for row in rows if "recipe=paper" in row["cell"][6]]
+
+
+def _steps(row: Mapping[str, Any]) -> int:
+    return int(row["cell"][6].split("steps=")[1].split("'")[0])
+
+
 def main() -> None:
     """Do what the command line says."""
+    if sys.argv[1:2] == ["axis"]:
+        axis()
+        return
     if sys.argv[1:2] == ["table"]:
         table()
         return

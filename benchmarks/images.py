@@ -56,7 +56,7 @@ from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
-from doublure.measures.images.distribution_metrics import frechet_distance
+from doublure.measures.images.distribution_metrics import MOST, frechet_distance, precision_and_recall
 from doublure.measures.images.feature_extractors import NAMES, efficientnet_lite0
 from doublure.networks.labelled import find_labeller, without_labeller
 from doublure.schema import Schema
@@ -100,7 +100,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
         chosen = f"{options.set}" + (f", sampled with {options.sampled}" if options.sampled else "")
-        cell = (_name(options), options.method, _epsilon(options), seed, options.samples, options.tune, chosen)
+        cell = (private_name(options), options.method, _epsilon(options), seed, options.samples, options.tune, chosen)
         if options.delta != DELTA and _epsilon(options) is not None:
             cell = (*cell, f"δ = {options.delta:g}")
         if options.expected_loss:
@@ -114,7 +114,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         yield {"cell": cell}, partial(one, options, seed)
 
 
-def _name(options: argparse.Namespace) -> str:
+def private_name(options: argparse.Namespace) -> str:
     """Return the name of the private data: all training images, unless only the first so many."""
     return options.data if options.private is None else f"{options.data}, {options.private} images"
 
@@ -175,10 +175,11 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 def beside(
     options: argparse.Namespace, synthesizer: db.Synthesizer, drawn: Images, train: Arrays, test: Arrays, seed: int
 ) -> dict[str, Any]:
-    """Return what an accuracy does not say: that without the labeller, and a Fréchet distance in a shipped extractor.
+    """Return what an accuracy does not say: that without the labeller, and how alike images are in a shipped extractor.
 
-    The distance is that of as many synthetic images as ``COMPARED`` from as many real test images; beside it stands
-    that of real training images. EfficientNet-lite0 learned from ImageNet: no figure in Inception features compares.
+    The Fréchet distance is that of as many synthetic images as ``COMPARED`` from as many real test images, precision
+    and recall of as many as ``MOST``; beside each stands that of real training images. EfficientNet-lite0 learned from
+    ImageNet: no figure in Inception features compares.
     """
     classes = int(max(train[1].max(), test[1].max())) + 1
     found: dict[str, Any] = {}
@@ -203,6 +204,9 @@ def beside(
     }
     found["frechet"] = {name: frechet_distance(seen[name], seen["test"]) for name in ("synthetic", "real")}
     found["frechet"] |= {"features": extractor.name, "images": COMPARED}
+    both = {name: precision_and_recall(seen[name][:MOST], seen["test"][:MOST]) for name in ("synthetic", "real")}
+    found["precision"] = {name: precision for name, (precision, _) in both.items()}
+    found["recall"] = {name: recall for name, (_, recall) in both.items()}
     print(found, flush=True)
     return found
 
@@ -228,7 +232,7 @@ def fitted(
     if options.method == bayesian_rows.METHOD:
         spent["delta"] = bayesian_rows.DELTA_MU
     plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **settings(options.set))
-    cell = (_name(options), options.epsilon, seed, options.tune, options.set)
+    cell = (private_name(options), options.epsilon, seed, options.tune, options.set)
     if options.delta != DELTA:
         cell = (*cell, options.delta)
     if options.method != bayesian_rows.METHOD:
@@ -308,9 +312,10 @@ def table() -> None:
 def honest_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
     """Print what stands beside an accuracy: the labeller's own, that without it, and distances; means over seeds."""
     print(
-        "\n| data | method | ε | CNN | labeller alone | CNN without it | Fréchet distance | of real images | features |"
+        "\n| data | method | ε | CNN | labeller alone | CNN without it | Fréchet distance | of real images |"
+        " precision | recall | features |"
     )
-    print("|---|---|--:|--:|--:|--:|--:|--:|---|")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for (data, method, epsilon, *_), entries in cells.items():
         own = [entry for entry in entries if "frechet" in entry or "without_labeller" in entry]
         if not own:
@@ -321,6 +326,7 @@ def honest_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
             [100 * entry["without_labeller"]["cnn"] for entry in own if "cnn" in entry.get("without_labeller", {})],
             [entry["frechet"]["synthetic"] for entry in own if "frechet" in entry],
             [entry["frechet"]["real"] for entry in own if "frechet" in entry],
+            *([100 * entry[name]["synthetic"] for entry in own if name in entry] for name in ("precision", "recall")),
         )
         figures = [mean_and_range(values, ".1f") if values else "–" for values in columns]
         features = next((entry["frechet"]["features"] for entry in own if "frechet" in entry), "–")
@@ -400,7 +406,9 @@ def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     told = "in place of students: how many images show their label to who learned from real ones, warped as strongly"
     parser.add_argument("--shown", type=float, default=None, metavar="WARP", help=told)
-    told = "also measure accuracy without the labeller, and a Fréchet distance in EfficientNet-lite0's features"
+    told = (
+        "also measure accuracy without the labeller, and Fréchet distance, precision and recall in EfficientNet-lite0"
+    )
     parser.add_argument("--beside", action="store_true", help=told)
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)

@@ -43,7 +43,7 @@ from doublure.measures.images.fault_tests import InspectionSets, fault_statistic
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import p_value, percent, span
 from fits import kept
-from images import DELTA, schema_of
+from images import DELTA, private_name, schema_of
 from real_images import images_of
 from results import FIGURES, OUT, Case, finished, measure
 
@@ -122,15 +122,21 @@ FAULTS = {
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
-        cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set), f"{options.right} right")
+        cell = _cell(options, seed)
         yield {"cell": cell}, partial(one, options, seed)
 
 
 def curve(options: argparse.Namespace) -> Iterator[Case]:
     """Yield how much of each fault is found, beside how often correct fits are flagged."""
     (seed,) = options.seeds
-    cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set), f"{options.right} right")
+    cell = _cell(options, seed)
     yield {"cell": (*cell, f"curve of {options.held}")}, partial(points, options, seed)
+
+
+def _cell(options: argparse.Namespace, seed: int) -> tuple[Any, ...]:
+    """Return what tells the fits of a seed from all others."""
+    name, chosen = private_name(options), " ".join(options.set)
+    return (name, options.method, options.epsilon, seed, chosen, f"{options.right} right")
 
 
 def points(options: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -171,6 +177,8 @@ def points(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         "found": found,
         "flagged": round(float(np.mean([each["found"] for each in flagged])), 4),
         "correct_fits": len(flagged),
+        "ever_flagged": sum(each["found"] > 0 for each in flagged),
+        "choices": sum(each["choices"] for each in flagged),
         "tests": len(signs),
         "cpu_seconds": round(time.process_time() - start),
         "torch": torch.__version__,
@@ -249,6 +257,7 @@ def figures(found: Inspection, signs: Sequence[str] = FAULTS["turned"].signs) ->
 def fitted(options: argparse.Namespace, seed: int, role: str, share: float = SHARE) -> db.Synthesizer:
     """Fit, or load what was fitted."""
     images, labels = images_of(options.data, "train")
+    images, labels = images[: options.private], labels[: options.private]
     if role != "right":
         images, labels = FAULTS[role].done(images.copy(), labels.copy(), share, np.random.default_rng([seed, 1]))
     plan = db.plan(
@@ -258,7 +267,7 @@ def fitted(options: argparse.Namespace, seed: int, role: str, share: float = SHA
         delta=options.delta,
         **settings(options.set),
     )
-    cell = ("inspection", options.data, options.method, options.epsilon, options.set, seed, role)
+    cell = ("inspection", private_name(options), options.method, options.epsilon, options.set, seed, role)
     cell = (*cell, share) if share != SHARE else cell
     return kept(plan, {"images": images, "labels": labels}, cell, seed)[0]
 
@@ -329,11 +338,12 @@ def main() -> None:
 
 def _chosen(running: argparse.ArgumentParser) -> None:
     running.add_argument("--data", default="mnist")
+    running.add_argument("--private", type=int, default=None, help="only the first so many training images are private")
     running.add_argument("--method", default="guided")
     running.add_argument("--epsilon", type=float, default=1.0)
     running.add_argument("--delta", type=float, default=DELTA)
     running.add_argument("--seeds", type=int, nargs="+", default=[0])
-    running.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS), help="of the curve")
+    running.add_argument("--faults", nargs="*", choices=list(FAULTS), default=list(FAULTS), help="of the curve")
     running.add_argument("--held", type=int, default=5, help="of the curve: correct fits that each is held against")
     running.add_argument("--right", type=int, default=2, help="fits on the images as they are")
     running.add_argument("--set", nargs="*", default=[], help="settings of the method, as name=JSON")

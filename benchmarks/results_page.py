@@ -135,6 +135,13 @@ def labeller() -> str:
     return f"{right:.1%}".replace("%", " %")
 
 
+def without_labeller() -> str:
+    """Return what a CNN learns from CIFAR-10's synthetic images of a fit without a labeller."""
+    cell = ["cifar10", "auto", 10.0, 0, SIZE, False, "['labeller_share=0']"]
+    (right,) = (row["students"]["cnn"] for row in finished("images") if row["cell"] == cell)
+    return f"{right:.1%}".replace("%", " %")
+
+
 def at_delta(epsilon: float, delta: float, other: float) -> float:
     """Return the ε at another δ of the Gaussian mechanism that is (ε, δ)-DP (Balle and Wang 2018, Theorem 5)."""
 
@@ -269,6 +276,7 @@ def facts() -> Mapping[str, Any]:
             f"{at_delta(epsilon, DELTA, published('mnist', epsilon)['delta']):.3g}" for epsilon in (0.2, 1.0, 10.0)
         ],
         "labeller": labeller(),
+        "without_labeller": without_labeller(),
         "sound": sound,
         "fits": f"{sum({row['case']: row['fits'] for row in sound}.values()):,}",
         "accused": sum(row["accused"] for row in sound),

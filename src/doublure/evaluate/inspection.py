@@ -42,6 +42,9 @@ from doublure.training.settings import Work
 LOOKED_AT = 2_000
 """Number of records inspected of each run; the test classifiers learn from twice as many others."""
 
+FEW = 5
+"""Number of correct runs below which only gross differences count: Student's t has too few degrees of freedom."""
+
 _A_ROW = 16
 
 
@@ -59,8 +62,8 @@ def inspect(
 
     Args:
         syn: The synthesizer to inspect.
-        against: One or several correct runs on the same kind of records; five give a good estimate of their variation.
-            The test classifiers learn from the first.
+        against: One or several correct runs on the same kind of records; five give a good estimate of their variation
+            and nine a better one, and of three only gross differences count. The test classifiers learn from the first.
         images: Number of records inspected of each; twice as many others train the classifiers.
         seed: Fixes the samples and the classifiers' randomness.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
@@ -252,6 +255,7 @@ def _rule(right: int) -> tuple[str, ...]:
         "Shares are compared with how correct runs differ: p is of one more correct run having such a share. A "
         f"difference counts at p below {LEVEL:g} corrected for all fault tests. Runs on the same records do not show "
         "how much records differ.",
+        *(("So few correct runs show gross differences alone. Name five, or better nine.",) if right < FEW else ()),
     )
 
 

@@ -162,6 +162,7 @@ def _labelled(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, 
             meaning="A lost class: fewer than in correct runs.",
             shown=[seen == code for seen in told],
             fewer=True,
+            family="classes",
         )
         for code, label in enumerate(sets.labels)
     }
