@@ -76,8 +76,8 @@ SCHEMA = Page(
     left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
 )
-FAQ = Page(
-    name="faq.md",
+REPORTED = Page(
+    name="evidence/reports.md",
     printed=("1000 01067\n", "MAIN 0\n", "given flies: has no such value; use one of: never, often\n"),
     left=lambda: Path("travel/executed.json").is_file(),
     commands=0,
@@ -95,7 +95,7 @@ RELATIONAL = Page(
     name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=9), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RUN = {"attacks", "evolution", "extending", "faq", "images", "latent", "relational", "schema", "series"}
+RUN = {"attacks", "evolution", "extending", "images", "latent", "relational", "reports", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
@@ -162,7 +162,7 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
     [
         ATTACKS,
         EVOLUTION,
-        FAQ,
+        REPORTED,
         RELATIONAL,
         SCHEMA,
         SERIES,
@@ -185,7 +185,7 @@ def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("tool", REPORTS)
 def test_every_report_that_was_tried_has_its_line(tool):
-    told = re.findall(r"^\| [^|]*\(([^|]*)\) \|", FAQ.text, flags=re.MULTILINE)
+    told = re.findall(r"^\| [^|]*\(([^|]*)\) \|", REPORTED.text, flags=re.MULTILINE)
     listed = [found[1] for line in told for found in re.finditer(rf"{tool} (\d+(?:, \d+)*)", line)]
     assert sorted(int(number) for numbers in listed for number in numbers.split(", ")) == sorted(
         map(int, REPORTS[tool].split())
