@@ -109,7 +109,11 @@ PAGES = pytest.mark.parametrize(
 )
 
 
-EXTENDING = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+EXTENDING = [
+    code
+    for page in ("extending.md", "evidence/extending.md")
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+]
 
 
 def lines_of(code, folder):
