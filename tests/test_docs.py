@@ -71,7 +71,7 @@ SERIES = Page(
     name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=8), commands=7
 )
 SCHEMA = Page(
-    name="schema.md",
+    name="evidence/schema.md",
     printed=("1000 True 1\n", "True 0.3\n30 40 True\n500\n"),
     left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
