@@ -56,7 +56,7 @@ ATTACKS = Page(
     commands=7,
 )
 IMAGES = Page(
-    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=13
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=11
 )
 EVOLUTION = Page(
     name="evolution.md", printed=("Votes: ", "candidates"), left=bundle("even.ledger", files=6), commands=1
