@@ -40,7 +40,7 @@ def words(sentence: str) -> int:
 
 
 def read(text: str) -> int:
-    """Return how many words a page has, with tables and code: what stands between spaces and holds a letter or digit."""
+    """Return how many words a page has, with tables and code: between spaces, with a letter or a digit."""
     return sum(bool(re.search(r"\w", each)) for each in text.split())
 
 
