@@ -38,7 +38,7 @@ def main() -> None:
         _shorten(folder / "adult.csv", ROWS)
         with running(folder) as address:
             visitor = Visitor(browser, address.url)
-            walk(visitor, lambda name: _write(out / f"studio-{name}.webp", visitor.page))
+            walk(visitor, lambda name: write(out / f"studio-{name}.webp", visitor.page))
             visitor.leave()
 
 
@@ -103,7 +103,8 @@ def _shorten(path: Path, rows: int) -> None:
     path.write_text("".join(lines[: rows + 1]))
 
 
-def _write(path: Path, page: Any) -> None:
+def write(path: Path, page: Any) -> None:
+    """Write what the browser shows."""
     page.wait_for_timeout(300)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     height = round(picture.height * WIDTH / picture.width)

@@ -56,7 +56,7 @@ ATTACKS = Page(
     commands=7,
 )
 IMAGES = Page(
-    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=13
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=6), commands=11
 )
 EVOLUTION = Page(
     name="evolution.md", printed=("Votes: ", "candidates"), left=bundle("even.ledger", files=6), commands=1
@@ -71,13 +71,13 @@ SERIES = Page(
     name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=8), commands=7
 )
 SCHEMA = Page(
-    name="schema.md",
+    name="evidence/schema.md",
     printed=("1000 True 1\n", "True 0.3\n30 40 True\n500\n"),
     left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
 )
-FAQ = Page(
-    name="faq.md",
+REPORTED = Page(
+    name="evidence/reports.md",
     printed=("1000 01067\n", "MAIN 0\n", "given flies: has no such value; use one of: never, often\n"),
     left=lambda: Path("travel/executed.json").is_file(),
     commands=0,
@@ -95,7 +95,7 @@ RELATIONAL = Page(
     name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=9), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RUN = {"attacks", "evolution", "extending", "faq", "images", "latent", "relational", "schema", "series"}
+RUN = {"attacks", "evolution", "extending", "images", "latent", "relational", "reports", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
@@ -109,7 +109,11 @@ PAGES = pytest.mark.parametrize(
 )
 
 
-EXTENDING = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+EXTENDING = [
+    code
+    for page in ("extending.md", "evidence/extending.md")
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+]
 
 
 def lines_of(code, folder):
@@ -162,7 +166,7 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
     [
         ATTACKS,
         EVOLUTION,
-        FAQ,
+        REPORTED,
         RELATIONAL,
         SCHEMA,
         SERIES,
@@ -185,7 +189,7 @@ def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("tool", REPORTS)
 def test_every_report_that_was_tried_has_its_line(tool):
-    told = re.findall(r"^\| [^|]*\(([^|]*)\) \|", FAQ.text, flags=re.MULTILINE)
+    told = re.findall(r"^\| [^|]*\(([^|]*)\) \|", REPORTED.text, flags=re.MULTILINE)
     listed = [found[1] for line in told for found in re.finditer(rf"{tool} (\d+(?:, \d+)*)", line)]
     assert sorted(int(number) for numbers in listed for number in numbers.split(", ")) == sorted(
         map(int, REPORTS[tool].split())

@@ -244,7 +244,7 @@ def test_what_could_not_be_named_or_protected_is_refused(old, new, said):
 
 
 def test_the_page_shows_tables_that_are_read():
-    page = (Path(__file__).parents[1] / "docs" / "relational.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "evidence" / "relational.md").read_text(encoding="utf-8")
     (tables,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL) if "links:" in block]
     schema = db.Schema.parse(f"doublure: 1\nkind: relational\nunit: {{name: employee}}\nunits: 9\n{tables}")
     assert schema.tables["posts"].links["answers"].match == ("topic",)

@@ -1,4 +1,4 @@
-"""The page docs/sources.md is typed against a real server."""
+"""The pages docs/sources.md and docs/evidence/sources.md are typed against a real server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from shell import type_in
 
 from doublure.releasing.bundle import verify
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("sources.md", "evidence/sources.md"))
 ADDRESS = "postgresql://anna@127.0.0.1:5432/clinic"
 
 

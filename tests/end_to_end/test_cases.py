@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hospital import stays
 from shell import type_in
 
 import doublure as db
@@ -269,7 +270,7 @@ def test_natural_bounds_that_are_wide_make_no_tail(tmp_path: Path) -> None:
 def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The codebook and the commands are those of docs/own-table.md."""
     monkeypatch.chdir(tmp_path)
-    rows = _stays()
+    rows = stays()
     rows.to_csv("hospital.csv", index=False)
     page = (Path(__file__).resolve().parents[2] / "docs" / "own-table.md").read_text(encoding="utf-8")
     (codebook,) = re.findall(r"```\n(column,type.*?)```", page, flags=re.DOTALL)
@@ -279,9 +280,9 @@ def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path, monke
     assert "Not in the codebook" not in Path("hospital.schema.yaml").read_text()
     found = pd.read_csv(tmp_path / "bundle" / "data.csv", dtype=str, keep_default_na=False)
     assert list(found) == [name for name in rows if name not in ("name", "note")]
-    stays, real = found.groupby("MRN"), rows.groupby("MRN")
-    assert stays[["dob", "sex"]].nunique().max().max() == 1
-    assert abs((stays.size() > 1).mean() - (real.size() > 1).mean()) < 0.08
+    made, real = found.groupby("MRN"), rows.groupby("MRN")
+    assert made[["dob", "sex"]].nunique().max().max() == 1
+    assert abs((made.size() > 1).mean() - (real.size() > 1).mean()) < 0.08
     assert found["admitted"].str.fullmatch(r"202[23]-\d\d-\d\d \d\d:\d\d").all()
     admitted, discharged = (pd.to_datetime(found[name], errors="coerce") for name in ("admitted", "discharged"))
     assert not (pd.to_datetime(found["dob"]) > admitted).any()
@@ -293,39 +294,6 @@ def test_a_hospital_from_its_codebook_to_a_verified_bundle(tmp_path: Path, monke
     for kind in ("", "<0.2"):
         assert abs((found["creatinine"] == kind).mean() - (rows["creatinine"] == kind).mean()) < 0.05
     assert abs((found["icd10"].str[0] == "I").mean() - (rows["icd10"].str[0] == "I").mean()) < 0.1
-
-
-def _stays() -> pd.DataFrame:
-    """Return stays of 900 patients; some still lie there, some creatinines are unknown or below what is measured."""
-    draw = np.random.default_rng(3)
-    many = np.minimum(1 + draw.poisson(0.7, 900), 4)
-    who = np.repeat(np.arange(900), many)
-    n = len(who)
-    born = np.datetime64("1930-01-01") + draw.integers(0, 30_000, 900)
-    admitted = np.datetime64("2022-01-01T00:00") + draw.integers(0, 700 * 1440, n).astype("timedelta64[m]")
-    los = np.round(draw.gamma(1.2, 3.5, n), 1).clip(0, 90)
-    discharged = admitted + np.round(los * 1440).astype("timedelta64[m]")
-    there = draw.random(n) < 0.05
-    creatinine = np.round(np.exp(draw.normal(0, 0.4, n)), 2).astype(str)
-    creatinine[draw.random(n) < 0.2] = ""
-    creatinine[draw.random(n) < 0.1] = "<0.2"
-    stamp = [pd.Series(times).dt.strftime("%Y-%m-%d %H:%M") for times in (admitted, discharged)]
-    return pd.DataFrame(
-        {
-            "MRN": 100_000 + who,
-            "name": "Doe, Jo",
-            "dob": born[who],
-            "sex": draw.choice([1, 2, 9], 900, p=[0.48, 0.5, 0.02])[who],
-            "icd10": draw.choice(["A00.1", "A00.2", "I21.0", "I21.1", "C50.1", "C50.9"], n),
-            "admitted": stamp[0],
-            "discharged": np.where(there, "", stamp[1]),
-            "los_days": np.where(there, "", los.astype(str)),
-            "creatinine": creatinine,
-            "note": "well",
-            "icu": np.where(draw.random(n) < 0.15, "Y", "N"),
-            "site": "MAIN",
-        }
-    )
 
 
 # -- files of other programs -------------------------------------------------------------------------------------------

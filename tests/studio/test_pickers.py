@@ -39,6 +39,16 @@ def test_columns_that_stay_the_same_within_a_person_are_ticked(chosen):
     assert said_again(chosen.get("/people"), "/people/keep")["order"] == "admitted"
 
 
+def test_a_codebook_that_says_which_rows_belong_together_is_read(studio):
+    """Such a schema is of another kind inside, and of a table's in its file."""
+    unit = "{name: patient, id: patient_id, per_unit: [sex], max_records: 3}"
+    (studio.studio.root / "codes.csv").write_text(f'column,type,values\npatient_id,id,\n,unit,"{unit}"\n')
+    answer = studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook")
+    assert answer.status_code == 200, answer.text
+    assert (studio.project.kind, studio.project.unit["per_unit"]) == ("table", ["sex"])
+    assert any(each.name == "sex" for each in studio.project.columns)
+
+
 def test_rows_that_belong_together_need_more_than_one_of_each(chosen):
     answers = {"who": "several", "id": "patient_id", "max_records": "1", "counted": "public", "units": "200"}
     answer = chosen.post("/people/keep", **answers, per_unit=["sex"])

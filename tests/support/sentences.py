@@ -39,6 +39,11 @@ def words(sentence: str) -> int:
     return len(re.findall(r"[^\s/]*[\w%€$][^\s/]*", sentence))
 
 
+def read(text: str) -> int:
+    """Return how many words a page has, with tables and code: between spaces, with a letter or a digit."""
+    return sum(bool(re.search(r"\w", each)) for each in text.split())
+
+
 def of_markdown(text: str) -> Prose:
     """Return the prose of a page: no code, no table, no heading, no address."""
     text = re.sub(r"^---\n.*?^---\n", "", text, flags=re.MULTILINE | re.DOTALL)

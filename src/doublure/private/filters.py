@@ -5,7 +5,7 @@ A unit whose gradient has length l after clipping loses (l / σC)² of squared �
 steps at full length cost. Its bound in a step is the smaller of C and what is left, √(B − spent) C; then it is zero.
 
 Guarantee: whatever the gradients, and however they follow from earlier outputs, T filtered steps cost every unit
-together what B steps on all units cost, √B/σ-Gaussian DP: ``docs/promise.md`` has the proof. It needs that a unit's
+together what B steps on all units cost, √B/σ-Gaussian DP (proof: ``docs/evidence/promise.md``). It needs that a unit's
 lengths follow from its own records, secret draws of its own and earlier outputs: no other unit, and no private number.
 
 Clipping to what is left, and not leaving out who would pass the bound, makes a unit's part continuous in what it has

@@ -209,7 +209,7 @@ def _free_name(studio: Studio, source: DataSource, before: Project) -> str:
 def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
     """Return a project with what a draft says."""
     plain = made.schema.to_plain()
-    held = made.schema.only_columns or made.schema.kind == _RELATED
+    held = made.schema.flat.only_columns or made.schema.kind == _RELATED
     columns = tuple(
         ProjectColumn(
             name=each.name,
@@ -225,7 +225,7 @@ def from_draft(project: Project, made: Draft, schema_file: str) -> Project:
     )
     rules, tables = _rules_and_tables(plain)
     return project.changed(
-        kind=made.schema.kind,
+        kind=made.schema.file_kind,
         schema_file=schema_file,
         written=None,
         own_schema=not held,
@@ -265,9 +265,9 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
     schema = Schema.load(path)
     written: Any = yaml12.load(path, "schema")
     plain = schema.to_plain()
-    held = schema.only_columns or schema.kind == _RELATED
+    held = schema.flat.only_columns or schema.kind == _RELATED
     if not held or any("*" in name for name in _columns_in(written)):
-        return project.changed(schema_file=path.name, own_schema=True, kind=schema.kind, tables={}, columns=())
+        return project.changed(schema_file=path.name, own_schema=True, kind=schema.file_kind, tables={}, columns=())
     told = _columns_in(plain)
     named = {name: {**told[name], **_files(facts)} for name, facts in _columns_in(written).items()}
     rules, tables = _rules_and_tables({**plain, "constraints": written.get("constraints")})
