@@ -153,7 +153,7 @@ def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
     found = ScoreMoments(
         shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
         covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
-        shares_within=np.tile([0.2, 0.5, 0.3], (8, 1)),
+        shares_within=np.tile([0.2, 0.5, 0.3], (8, 1)), effect_pairs=np.diag([0.2, 0.5, 0.3]),
     )  # fmt: skip
     shares = copula_fit.attribute_shares(shape, found)
     assert shares.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.5, 0.3, 0.3, 0.7])
@@ -167,7 +167,7 @@ def test_levels_are_groups_that_no_attribute_knows_of():
     found = ScoreMoments(
         shares=np.array([0.1, 0.3, 0.6, 0.0]), means=np.zeros((4, 2)), covariances=np.zeros((4, 2, 2)),
         effects=np.zeros((2, 2)), effect_shares=np.array([0.5, 0.5]),
-        shares_within=np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]),
+        shares_within=np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]), effect_pairs=np.eye(2) / 2,
     )  # fmt: skip
     together, within = copula_fit.shares_by_attributes(shape, found)
     assert together.tolist() == pytest.approx([0.4, 0.6])

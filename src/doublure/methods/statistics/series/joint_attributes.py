@@ -97,5 +97,6 @@ def joint_shares(pairs: Sequence[Floats]) -> Floats:
         for axes, wanted in zip(combinations(range(count), 2), pairs, strict=True):
             reached = found.sum(tuple(axis for axis in range(count) if axis not in axes), keepdims=True)
             found = found * (wanted.reshape(reached.shape) / np.maximum(reached, _LEAST**2))
-    shares: Floats = np.maximum(found.reshape(-1), _LEAST / found.size)
-    return shares / shares.sum()
+    found = np.maximum(found.reshape(-1), _LEAST / found.size)
+    shares: Floats = found / found.sum()
+    return shares
