@@ -250,8 +250,7 @@ def _rule(right: int) -> tuple[str, ...]:
         )
     return (
         "Shares are compared with how correct runs differ: p is of one more correct run having such a share. A "
-        f"difference counts at p below {LEVEL:g} corrected for all fault tests. Runs on the same records do not show "
-        "how much records differ.",
+        f"difference counts at p below {LEVEL:g} corrected for all fault tests. How much records differ is not shown.",
         *(("So few correct runs show gross differences alone. Name five, or better nine.",) if right < FEW else ()),
     )
 
