@@ -13,7 +13,7 @@ LEFT = {
     "evidence/benchmarks", "evidence/papers", "evidence/pitfalls", "evidence/methods", "evidence/schema",
     "evidence/scale", "evidence/relational", "evidence/federated", "evidence/evaluate", "evidence/attacks",
     "evidence/latent", "evidence/promise", "evidence/journal/adult",
-    "evidence/journal/attacks", "evidence/journal/bayesian", "evidence/journal/frigerio", "evidence/journal/images",
+    "evidence/journal/attacks", "evidence/journal/bayesian", "evidence/journal/images",
     "evidence/journal/inspection", "evidence/journal/latent", "evidence/journal/relational",
     "evidence/journal/series", "evidence/journal/speed", "evidence/journal/tables",
 }  # fmt: skip

@@ -23,7 +23,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.data.records import handed_out
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, FaultStatistic, FaultTest, decide
+from doublure.measures.fault_tests import FEW, LEVEL, MARGIN, FaultStatistic, FaultTest, decide
 from doublure.measures.images.fault_tests import ROUGH, InspectionSets, count_flops, run_fault_tests
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.measures.images.slices import slices
@@ -41,9 +41,6 @@ from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
 """Number of records inspected of each run; the test classifiers learn from twice as many others."""
-
-FEW = 5
-"""Number of correct runs below which only gross differences count: Student's t has too few degrees of freedom."""
 
 _A_ROW = 16
 
@@ -253,8 +250,7 @@ def _rule(right: int) -> tuple[str, ...]:
         )
     return (
         "Shares are compared with how correct runs differ: p is of one more correct run having such a share. A "
-        f"difference counts at p below {LEVEL:g} corrected for all fault tests. Runs on the same records do not show "
-        "how much records differ.",
+        f"difference counts at p below {LEVEL:g} corrected for all fault tests. How much records differ is not shown.",
         *(("So few correct runs show gross differences alone. Name five, or better nine.",) if right < FEW else ()),
     )
 

@@ -46,6 +46,9 @@ Student's t of eight has an excess kurtosis of 1.5. Over a hundred correct fits 
 or passed it. With the degrees of twenty correct runs, every twentieth correct fit was flagged.
 """
 
+FEW = 5
+"""Number of correct runs below which only gross differences count: Student's t has too few degrees of freedom."""
+
 _PLACES = 10
 _TAIL = 0.01
 
