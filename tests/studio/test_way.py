@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import time
@@ -17,6 +18,7 @@ from studios import StudioClient
 import doublure as db
 from doublure.studio.pages import render
 from doublure.studio.runs import jobs_in
+from doublure.studio.steps.release import STEP as RELEASE
 from doublure.support.progress import StageProgress
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -149,6 +151,9 @@ def released(fitted, tmp_path_factory):
     unchecked = client.get("/release").text
     assert "/release/archive" not in unchecked
     assert 'id="unverified"' in unchecked
+    unsent = client.get("/release/archive")
+    assert (unsent.status_code, unsent.text.count("\n")) == (409, 0)
+    assert not RELEASE.done(client.studio)
     client.post("/release/check")
     assert ended(client, "verify").state == "done"
     return folder
@@ -182,6 +187,32 @@ def test_a_bundle_that_does_not_agree_with_its_card_is_not_to_be_sent(released, 
     assert "Send the bundle" not in shown
     assert "/release/archive" not in shown
     assert '<details id="another" open>' in shown
+    assert "Write another</a> below" in shown
+    assert client.get("/release/archive").status_code == 409
+    assert not RELEASE.done(client.studio)
+
+
+def test_a_bundle_that_was_written_wrong_is_not_to_be_written_again(released, tmp_path):
+    """Its card and files are as they were written, and the check refuses it all the same: by its ledger, say."""
+    client = StudioClient(shutil.copytree(released, tmp_path / "wrong"))
+    (check,) = [job for job in jobs_in(client.studio).all() if job.verb == "verify"]
+    said = {"code": "gate", "field": "data.parquet", "message": "does not hold the cells of data.csv", "remedy": None}
+    check.outcome_file.write_text(json.dumps({"ok": False, "result": None, "error": said}))
+    shown = client.get("/release").text
+    assert "Nothing in bundle was changed after it was written" in shown
+    assert "Write another</a>" not in shown
+    assert '<details id="another">' in shown
+    assert client.get("/release/archive").status_code == 409
+
+
+def test_a_check_of_another_bundle_offers_nothing(released, tmp_path):
+    client = StudioClient(shutil.copytree(released, tmp_path / "other"))
+    assert RELEASE.done(client.studio)
+    assert client.get("/release/archive").status_code == 200
+    card = client.studio.root / "bundle" / "card.json"
+    card.write_text(card.read_text().replace("CC BY 4.0", "CC0 1.0"))
+    assert not RELEASE.done(client.studio)
+    assert client.get("/release/archive").status_code == 409
 
 
 def test_a_page_of_rows_to_compare_with_lists_files_of_rows_alone(released):
