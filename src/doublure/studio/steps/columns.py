@@ -29,6 +29,7 @@ from doublure.studio.steps.column_form import (
     may_say,
     needs,
     still_labelled,
+    values_entered,
     written_words,
 )
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -274,9 +275,10 @@ def _may_be_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
 
 def _declare_values(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not visit.text("many_values"):
-        raise SettingError("are not given", field="values", remedy="write them, separated by |")
+        raise SettingError("are not given", field="values", remedy="write them, one a line or separated by |")
     words = column.facts.get("type") == "boolean"  # a boolean has no list: its two cells are how it is written
-    facts = written_words(visit.text("many_values")) if words else {"values": visit.text("many_values")}
+    text = values_entered(visit.text("many_values"))
+    facts = written_words(text) if words else {"values": text}
     return _fact(column, facts if words else read_facts(facts, column.name))
 
 
