@@ -108,7 +108,9 @@ KEYS = (
 class TextForm(Frozen):
     """The keys of a schema whose data may come as text."""
 
-    date_format: DateFormat | None = Field(default=None, description="how text writes dates: DD-MM-YYYY")
+    date_format: DateFormat | None = Field(
+        default=None, description="how text writes dates: DD-MM-YYYY, DD-MM-YYYY hh:mm"
+    )
     decimal: Mark | None = Field(default=None, description="decimal mark in text; a point if left out")
     thousands: Mark | None = Field(default=None, description="what stands between groups of three digits")
     encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")

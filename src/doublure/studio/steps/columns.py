@@ -132,12 +132,16 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     """Return what the form of one column shows."""
     known = type_ if type_ in types() else str(column.facts.get("type", "category"))
     schema = visit.studio.schema(visit.project)
-    roles = column.facts.get("roles") or ("",)
+    roles, declared = column.facts.get("roles") or ("",), visit.query.get("declare", "")
     return {
         "edit": column,
         "type": known,
         "facts": fact_fields(schema, column, known),
-        "further": further_fields(column, known),
+        "further": [
+            (key, text or (visit.query.get("as", "") if key == declared else ""), meaning)
+            for key, text, meaning in further_fields(column, known)
+        ],
+        "declared": declared,
         "role": roles[0],
         "roles": _ROLES,
         "types": types(),
