@@ -13,7 +13,7 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
-from studios import StudioClient
+from studios import StudioClient, said_again
 
 import doublure as db
 from doublure.studio.pages import render
@@ -115,8 +115,25 @@ def test_a_fit_beyond_the_cap_says_why_it_cannot_begin(done):
     shown = done.get("/fit").text
     assert 'id="start" disabled aria-describedby="beyond"' in shown
     assert "would be passed" in shown.split('id="beyond"')[1].split("</p>")[0]
+    assert re.search(r'id="again"[^>]* disabled', shown)
+    assert 'href="/budget?most=left"' in shown
+    left = ledger.remaining.epsilon
+    form = said_again(done.get("/budget", params={"most": "left"}), "/budget/keep")
+    assert 0 < float(form["epsilon"]) <= left < plan.epsilon
+    more = done.post("/budget/keep", **form | {"epsilon": str(2 * left)})
+    assert more.status_code == 422
+    assert "that is left" in more.text
+    assert float(said_again(more, "/budget/keep")["delta"]) <= ledger.remaining.delta
     done.post("/fit/start", again="yes")  # of a page that was shown before
     assert "would be passed" in ended(done, "fit").line
+    assert done.post("/budget/keep", **form).status_code == 200
+    ledger.refuse_beyond_cap(db.Plan.load(done.studio.root / "plan.json"))  # it fits now
+    assert 'id="beyond"' not in done.get("/fit").text
+    ledger.reserve(db.Plan.load(done.studio.root / "plan.json"))
+    shown = done.get("/fit").text
+    assert "Nothing is left" in shown
+    assert "most=left" not in shown
+    assert "no more than what is left" not in done.get("/budget", params={"most": "left"}).text
 
 
 def test_a_second_tab_starts_no_second_fit(client):
