@@ -96,6 +96,29 @@ def days() -> pd.DataFrame:
     return pd.DataFrame({"meter": np.repeat(range(40), 4), "at": at, "litres": np.tile([1.0, 2.5, 6.0, 9.0], 40)})
 
 
+MINUTES = """
+doublure: 1
+kind: table
+units: 200
+date_format: DD.MM.YYYY hh:mm
+columns:
+  own: {type: datetime, bounds: &ends [2020-01-01T00:00:00, 2020-12-31T23:59:59], date_format: "YYYYMMDDhhmm",
+        missing: false}
+  noon: {type: datetime, bounds: *ends, date_format: "M/D/YYYY h:mm AM", missing: true}
+  paris: {type: datetime, bounds: *ends, timezone: Europe/Paris, missing: false}
+  plain: {type: datetime, bounds: *ends, missing: false}
+  began: {type: time, step: 60, missing: false}
+"""
+
+
+def minutes() -> pd.DataFrame:
+    at = pd.Series(pd.date_range("2020-01-01 00:00:01", periods=200, freq="43h13min7s"))
+    form = {"own": "%Y%m%d%H%M", "noon": "%m/%d/%Y %I:%M %p", "paris": "%d.%m.%Y %H:%M", "plain": "%d.%m.%Y %H:%M"}
+    return pd.DataFrame(
+        {name: at.dt.strftime(each) for name, each in form.items()} | {"began": at.dt.strftime("%H:%M")}
+    )
+
+
 ROWS = """
 doublure: 1
 kind: table
@@ -105,7 +128,12 @@ columns:
   step: {type: integer, bounds: [0, 3], missing: false}
   litres: {type: real, bounds: [0, 10], precision: 1, missing: false}
 """
-WORLDS = {"table": (TABLE, table), "relational": (RELATED, related), "series": (DAYS, days)}
+WORLDS = {
+    "table": (TABLE, table),
+    "relational": (RELATED, related),
+    "series": (DAYS, days),
+    "minutes": (MINUTES, minutes),
+}
 
 
 def there(form: str) -> bool:
@@ -119,7 +147,7 @@ def fitted(tmp_path_factory):
     def fit(kind):
         text, data = WORLDS[kind]
         folder = tmp_path_factory.mktemp(kind)
-        settings = {"components": 2, "starts": 1} if kind == "table" else {}
+        settings = {"components": 2, "starts": 1} if kind in ("table", "minutes") else {}
         planned = db.plan(
             db.Schema.parse(text), method="statistics", epsilon=50.0, delta=1e-4, accountant="rdp", **settings
         )

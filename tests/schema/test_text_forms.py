@@ -241,3 +241,63 @@ def test_no_storage_type_rounds_a_whole_number(missing: str) -> None:
     assert found.dropna().tolist() == codes[::-1]
     texts = own.model_copy(update={"dtype": "str"})
     assert texts.stored_cells(own.cells_of(np.array([0.0])), TextMarks()).tolist() == [str(codes[0])]
+
+
+TIMES = """
+doublure: 1
+kind: table
+units: 5
+{top}
+columns:
+  at: {{type: datetime, bounds: [2020-01-01T00:00:00, 2020-12-31T23:59:59], missing: false{more}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("top", "more", "step"),
+    [
+        ("", ", date_format: DD.MM.YYYY hh:mm", 60),
+        ("", ", date_format: M/D/YYYY h:mm AM", 60),
+        ("date_format: DD.MM.YYYY hh:mm", "", 60),
+        ("date_format: DD.MM.YYYY hh:mm", ", date_format: DD.MM.YYYY hh:mm:ss", 1),
+        ("", ", date_format: DD.MM.YYYY hh:mm, step: 900", 900),
+        ("", ", date_format: DD.MM.YYYY", 1),  # a clock is written behind it
+    ],
+)
+def test_a_moment_is_no_finer_than_its_form_shows(top: str, more: str, step: int) -> None:
+    schema = Schema.parse(TIMES.format(top=top, more=more))
+    assert schema.columns["at"].fact("step") == step
+    assert schema.columns["at"].unit == step
+    assert Schema.parse(schema.to_yaml()) == schema
+
+
+@pytest.mark.parametrize(
+    ("top", "more", "said"),
+    [
+        ("", ", date_format: DD.MM.YYYY hh:mm, step: 1", "columns.at: step is finer than .* write step: 60"),
+        ("date_format: DD.MM.YYYY hh:mm", ", step: 90", "at: step is finer than .* write step: 60"),
+        ("", ", date_format: YYYYMMDD, dtype: int64", "columns.at: .* no place for the time"),
+    ],
+)
+def test_a_step_that_its_form_does_not_show_is_refused(top: str, more: str, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        Schema.parse(TIMES.format(top=top, more=more))
+
+
+def test_the_clock_of_series_and_related_tables_is_no_finer_than_their_form() -> None:
+    form = "doublure: 1\nunits: 5\ndate_format: DD.MM.YYYY hh:mm\n"
+    series = (
+        form + "kind: series\nunit: {{name: meter, id: meter}}\nseries: {{time: at, step: {step}, length: 4, {more}}}\n"
+    )
+    series += "channels: {{litres: {{type: real, bounds: [0, 1], missing: false}}}}\n"
+    more = "stamped_from: 2024-01-01"
+    assert Schema.parse(series.format(step="15min", more=more)).cell_form.columns["at"].fact("step") == 900
+    with pytest.raises(SchemaError, match="step is finer than date_format"):
+        Schema.parse(series.format(step="30s", more=more))
+    column = "{type: datetime, bounds: [2020-01-01T00:00:00, 2020-12-31T23:59:59], missing: false}"
+    related = form + "kind: relational\nunit: {name: person}\ntables:\n"
+    related += f"  people: {{key: nr, columns: {{nr: {{type: id}}, at: {column}}}}}\n"
+    related += (
+        f"  stays: {{parent: people, foreign_key: nr, max_children: 2, columns: {{nr: {{type: id}}, at: {column}}}}}\n"
+    )
+    assert {Schema.parse(related).columns[name].unit for name in ("people.at", "stays.at")} == {60}

@@ -186,6 +186,42 @@ def test_a_long_list_hides_nothing_of_what_stands_beside_it(form_of):
     assert "… · missing: ?" in shown
 
 
+CODES = [f"{letter}{number:02d}.{digit}" for letter in "ABCD" for number in range(40) for digit in range(10)][:1453]
+
+
+@pytest.mark.parametrize("between", ["\r\n", "\n", "\t", " \n\n", "|", " |\n", "\u2028"])
+def test_a_list_that_is_pasted_is_as_many_values_as_it_has_lines(form_of, between):
+    client, form = form_of(LABELLED)
+    pasted = between.join(CODES)
+    answer = client.post("/columns/keep", **form | {"edit--values": pasted, "edit--value_labels": ""})
+    assert answer.status_code == 200, re.findall(r'class="error"[^>]*>(.*?)<', answer.text)
+    assert client.project.column("asked").facts["values"] == CODES
+    again = client.post(
+        "/columns/keep", **said_again(client.get("/columns", params={"edit": "asked"}), "/columns/keep")
+    )
+    assert (again.status_code, client.project.column("asked").facts["values"]) == (200, CODES)
+    change = {"do": "values", "names": ["asked"], "whom": "ticked", "many_values": between.join(CODES[:3])}
+    assert client.post("/columns/apply", **change).status_code == 200
+    assert client.project.column("asked").facts["values"] == CODES[:3]
+
+
+@pytest.mark.parametrize("value", ["".join(CODES), "a\x00b", "A\u200bB"])
+def test_a_value_that_cannot_be_one_is_asked_about(form_of, value):
+    client, form = form_of(LABELLED)
+    answer = client.post("/columns/keep", **form | {"edit--values": value, "edit--value_labels": ""})
+    assert answer.status_code == 422
+    assert "separate several by line breaks or |" in unescape(answer.text)
+    assert client.project.column("asked").facts == LABELLED
+
+
+def test_a_long_value_that_is_one_is_said_to_be(form_of):
+    client, form = form_of(LABELLED)
+    long = "x" * 1_001
+    entered = form | {"edit--values": f'["{long}", "b"]', "edit--value_labels": ""}
+    assert client.post("/columns/keep", **entered).status_code == 200
+    assert client.project.column("asked").facts["values"] == [long, "b"]
+
+
 def test_a_proposal_is_said_in_words(form_of):
     client, _ = form_of({"type": "category", "values": "undeclared", "missing": "undeclared"})
     proposals = ({"type": "id"}, {"type": "fake", "as": "email"}, {"type": "constant", "value": "REMOVED"})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from urllib.parse import parse_qsl, urlsplit
 
 import pandas as pd
 import pytest
 from browsing import Visitor, chromium
-from studios import StudioClient
+from studios import StudioClient, said_again
 
+from doublure.drafting.form_hints import form_hint
 from doublure.drafting.metadata.codebook import facts_in_words
+from doublure.schema.columns import type_named
+from doublure.schema.columns.spelling import TextMarks
 from doublure.studio.server import running
 
 
@@ -268,3 +272,67 @@ def test_the_search_leaves_the_keyboard_where_it_is(visitor):
     assert page.locator("#q").input_value() == "se"
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words", "cells", "key", "form"),
+    [
+        (
+            {"type": "datetime", "bounds": ["2024-01-01T00:00:00", "2024-12-31T00:00:00"], "missing": False},
+            "Admission, TT.MM.JJJJ hh:mm",
+            ["13.02.2024 14:23", "29.02.2024 07:05"],
+            "date_format",
+            "DD.MM.YYYY hh:mm",
+        ),
+        (
+            {"type": "date", "bounds": ["2024-01-01", "2024-12-31"], "missing": False},
+            "Between 1/31/2024 and 12/31/2024",
+            ["2/13/2024", "2/29/2024"],
+            "date_format",
+            "M/DD/YYYY",
+        ),
+        (
+            {"type": "real", "bounds": [0, 5000], "precision": 2, "missing": False},
+            "Paid, at most 5.000,00",
+            ["1.713,25", "4.913,75"],
+            "format",
+            "#.##0,00",
+        ),
+    ],
+)
+def test_cells_of_another_form_say_how_it_is_declared(tmp_path, facts, words, cells, key, form):
+    (tmp_path / "rows.csv").write_text("kept;seen\n" + "".join(f"1;{cell}\n" for cell in cells))
+    (tmp_path / "book.csv").write_text(f'Variable,Meaning\nkept,One\nseen,"{words}"\n')
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="rows.csv", codebook="book.csv", form="codebook").status_code == 200
+
+    def by(before):
+        kept = before.column("kept").changed(facts={"type": "integer", "bounds": [0, 2], "missing": False})
+        return before.with_columns({"kept": kept, "seen": before.column("seen").changed(facts=facts, left_out=False)})
+
+    client.studio.change(client.project.version, by, "Given.")
+    shown = client.post("/columns/misfits", owner="yes").text
+    found = unescape(shown[shown.index('id="misfits"') :])
+    assert f"declare {key}: {form}, as public words of it say" in found
+    assert not [cell for cell in cells if cell in shown]
+    link = urlsplit(re.search(r'href="(/columns[?][^"]*declare=[^"]*)"', found)[1])
+    asked = client.get("/columns", params=dict(parse_qsl(link.query)))
+    entered = said_again(asked, "/columns/keep")
+    assert entered[f"edit--{key}"] == form
+    assert client.post("/columns/keep", **entered).status_code == 200
+    assert "Every cell fits" in client.post("/columns/misfits", owner="yes").text
+
+
+def test_a_hint_without_public_words_names_what_is_read_and_an_example():
+    said = {
+        "datetime": ("ISO 8601, as 2024-01-31T14:05", "date_format: such as DD.MM.YYYY hh:mm"),
+        "date": ("ISO 8601, as 2024-01-31", "date_format: such as DD.MM.YYYY"),
+        "month": ("2024-01", "date_format: such as MM/YYYY"),
+        "real": ("decimal point", "format: such as 0,00"),
+        "integer": ("decimal point", "format: such as #.##0"),
+        "time": ("07:30", ""),
+    }
+    for name, parts in said.items():
+        line = form_hint(type_named(name).model_construct(), TextMarks(), ["2024-01-31", "1,000 to 2,000"]).line
+        assert all(part in line for part in parts), name
+    assert form_hint(type_named("category").model_construct(), TextMarks(), ["DD.MM.YYYY"]).line == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import socket
@@ -17,7 +19,7 @@ import pytest
 from studios import StudioClient
 
 from doublure.errors import InputError, SettingError
-from doublure.releasing.archive import unpack
+from doublure.releasing.archive import pack, unpack
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.jobs import StudioJobs
 from doublure.studio.steps import data
@@ -129,9 +131,19 @@ def test_an_archive_to_be_sent_is_not_another_file(tmp_path):
     assert answer.status_code == 422
     assert b"secret" not in answer.content
     (folder / "bundle.zip").unlink()
-    (folder / "bundle.zip").write_bytes(b"its own")
+    (folder / "bundle").mkdir()
+    (folder / "bundle" / "card.json").write_bytes(b"{}")
+    pack(folder / "bundle", folder / "bundle.zip")
+    packed = (folder / "bundle.zip").read_bytes()
+    assert client.get("/release/archive").status_code == 409
+    job = folder / ".studio" / "jobs" / "checked"
+    job.mkdir(parents=True)
+    told = {"arguments": ["verify"], "about": {"bundle": "bundle"}, "began": "2024-01-01"}
+    (job / "job.json").write_text(json.dumps(told))
+    result = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
+    (job / "outcome.json").write_text(json.dumps({"ok": True, "result": result, "error": None}))
     answer = client.get("/release/archive")
-    assert (answer.content, answer.headers["content-length"]) == (b"its own", "7")
+    assert (answer.content, answer.headers["content-length"]) == (packed, str(len(packed)))
     assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''bundle.zip"
 
 

@@ -273,6 +273,33 @@ def test_the_old_codebook_can_be_left_and_a_wrong_one_replaces_nothing(chosen, b
     assert chosen.post("/data/decide", **(form | {"do": "replace"})).status_code == 422
 
 
+def test_a_refused_codebook_does_not_stay_and_the_next_one_is_compared_with_nothing(studio, folder):
+    (folder / "codes.csv").unlink()
+    wrong = "column,type,values\nsex,integer,f|m\n"
+    answer = dropped(studio, wrong)
+    assert answer.status_code == 422
+    assert "codes.csv row 2" in answer.text
+    assert not (folder / "codes.csv").exists()
+    right = "column,type,values,missing\nsex,category,f|m,false\n"
+    answer = dropped(studio, right)
+    assert str(answer.url).endswith("/people")
+    assert studio.project.column("sex").facts["values"] == ["f", "m"]
+    assert dropped(studio, wrong.replace("integer", "coded")).status_code == 422
+    assert (folder / "codes.csv").read_text() == right
+
+
+def test_a_file_that_was_never_read_as_the_codebook_is_not_compared_with(studio, folder):
+    (folder / "codes.csv").write_text("column,type,values\nsex,category,x|y\n")
+    answer = dropped(studio, "column,type,values,missing\nsex,category,f|m,false\n")
+    shown = text_of(answer)
+    assert "nothing to compare the new one with" in shown
+    assert "What the new one changes" not in shown
+    assert "x y" not in shown
+    form = said_again(answer, "/data/decide")
+    assert studio.post("/data/decide", **(form | {"do": "replace"})).status_code == 200
+    assert studio.project.column("sex").facts["values"] == ["f", "m"]
+
+
 def test_the_same_codebook_again_asks_nothing(chosen, book):
     answer = dropped(chosen, book)
     assert str(answer.url).endswith("/people")

@@ -372,4 +372,4 @@ def test_a_list_of_one_value_is_shown_and_kept_without_the_mark_of_a_codebook(ch
     assert chosen.studio.schema().columns["ward"].values == ("MAIN",)
     shown = chosen.get("/columns?edit=ward").text
     assert "MAIN |" not in shown
-    assert re.search(r'name="edit--values"[^>]*value="MAIN"', shown)
+    assert re.search(r'name="edit--values"[^>]*>MAIN</textarea>', shown)

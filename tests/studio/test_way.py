@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import time
@@ -12,11 +13,12 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
-from studios import StudioClient
+from studios import StudioClient, said_again
 
 import doublure as db
 from doublure.studio.pages import render
 from doublure.studio.runs import jobs_in
+from doublure.studio.steps.release import STEP as RELEASE
 from doublure.support.progress import StageProgress
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -113,8 +115,25 @@ def test_a_fit_beyond_the_cap_says_why_it_cannot_begin(done):
     shown = done.get("/fit").text
     assert 'id="start" disabled aria-describedby="beyond"' in shown
     assert "would be passed" in shown.split('id="beyond"')[1].split("</p>")[0]
+    assert re.search(r'id="again"[^>]* disabled', shown)
+    assert 'href="/budget?most=left"' in shown
+    left = ledger.remaining.epsilon
+    form = said_again(done.get("/budget", params={"most": "left"}), "/budget/keep")
+    assert 0 < float(form["epsilon"]) <= left < plan.epsilon
+    more = done.post("/budget/keep", **form | {"epsilon": str(2 * left)})
+    assert more.status_code == 422
+    assert "that is left" in more.text
+    assert float(said_again(more, "/budget/keep")["delta"]) <= ledger.remaining.delta
     done.post("/fit/start", again="yes")  # of a page that was shown before
     assert "would be passed" in ended(done, "fit").line
+    assert done.post("/budget/keep", **form).status_code == 200
+    ledger.refuse_beyond_cap(db.Plan.load(done.studio.root / "plan.json"))  # it fits now
+    assert 'id="beyond"' not in done.get("/fit").text
+    ledger.reserve(db.Plan.load(done.studio.root / "plan.json"))
+    shown = done.get("/fit").text
+    assert "Nothing is left" in shown
+    assert "most=left" not in shown
+    assert "no more than what is left" not in done.get("/budget", params={"most": "left"}).text
 
 
 def test_a_second_tab_starts_no_second_fit(client):
@@ -149,6 +168,9 @@ def released(fitted, tmp_path_factory):
     unchecked = client.get("/release").text
     assert "/release/archive" not in unchecked
     assert 'id="unverified"' in unchecked
+    unsent = client.get("/release/archive")
+    assert (unsent.status_code, unsent.text.count("\n")) == (409, 0)
+    assert not RELEASE.done(client.studio)
     client.post("/release/check")
     assert ended(client, "verify").state == "done"
     return folder
@@ -182,6 +204,32 @@ def test_a_bundle_that_does_not_agree_with_its_card_is_not_to_be_sent(released, 
     assert "Send the bundle" not in shown
     assert "/release/archive" not in shown
     assert '<details id="another" open>' in shown
+    assert "Write another</a> below" in shown
+    assert client.get("/release/archive").status_code == 409
+    assert not RELEASE.done(client.studio)
+
+
+def test_a_bundle_that_was_written_wrong_is_not_to_be_written_again(released, tmp_path):
+    """Its card and files are as they were written, and the check refuses it all the same: by its ledger, say."""
+    client = StudioClient(shutil.copytree(released, tmp_path / "wrong"))
+    (check,) = [job for job in jobs_in(client.studio).all() if job.verb == "verify"]
+    said = {"code": "gate", "field": "data.parquet", "message": "does not hold the cells of data.csv", "remedy": None}
+    check.outcome_file.write_text(json.dumps({"ok": False, "result": None, "error": said}))
+    shown = client.get("/release").text
+    assert "Nothing in bundle was changed after it was written" in shown
+    assert "Write another</a>" not in shown
+    assert '<details id="another">' in shown
+    assert client.get("/release/archive").status_code == 409
+
+
+def test_a_check_of_another_bundle_offers_nothing(released, tmp_path):
+    client = StudioClient(shutil.copytree(released, tmp_path / "other"))
+    assert RELEASE.done(client.studio)
+    assert client.get("/release/archive").status_code == 200
+    card = client.studio.root / "bundle" / "card.json"
+    card.write_text(card.read_text().replace("CC BY 4.0", "CC0 1.0"))
+    assert not RELEASE.done(client.studio)
+    assert client.get("/release/archive").status_code == 409
 
 
 def test_a_page_of_rows_to_compare_with_lists_files_of_rows_alone(released):

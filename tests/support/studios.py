@@ -65,6 +65,8 @@ def said_again(answer: Any, name: str) -> dict[str, str]:
         ticked = kind is None or kind[1] not in ("radio", "checkbox") or " checked" in tag
         if field and ticked and field[1] != "version":
             found[field[1]] = unescape((re.search(r'value="([^"]*)"', tag) or ["", ""])[1])
+    for field, body in re.findall(r'<textarea id="[^"]*" name="([^"]*)"[^>]*>(.*?)</textarea>', form, re.DOTALL):
+        found[field] = unescape(body)
     for field, body in re.findall(r'<select id="[^"]*" name="([^"]*)".*?>(.*?)</select>', form, re.DOTALL):
         options = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]*)', body)
         value, _, text = next((each for each in options if each[1]), options[0])

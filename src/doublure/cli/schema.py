@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from doublure.drafting.check import Check
     from doublure.drafting.draft import Draft
     from doublure.drafting.relations import OpenRoot
+    from doublure.schema import Schema
 
 ASKED_FOR = ("table", "relational")
 """The kinds of data whose columns can be asked for."""
@@ -233,14 +234,17 @@ def _counted(number: int, word: str) -> str:
 def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
-    from doublure.drafting.misfits import TOLERATED, list_misfits
+    from doublure.drafting.misfits import TOLERATED, is_unread, list_misfits
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
     described = Schema.load(schema)
     notes = NOTES[described.kind](described, data)
     counts = list_misfits(described, data, out, notes=notes, force=force)
-    lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
+    lines = [
+        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if is_unread(why) else ''}"
+        for (column, why), count in counts.items()
+    ]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
     if notes and interactive():
         lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in notes)]
@@ -256,6 +260,16 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
+
+
+def _form_of(schema: Schema, name: str) -> str:
+    """Return how another form of a column's cells is declared, behind a semicolon; empty without a hint."""
+    from doublure.drafting.form_hints import form_hint
+
+    column = schema.columns.get(name)
+    words = () if column is None or column.description is None else (column.description,)
+    found = "" if column is None else form_hint(column, schema.cell_form.marks, words).line
+    return f"; {found}" if found else ""
 
 
 def _gate(found: Check) -> GateFailed | None:

@@ -45,6 +45,11 @@ _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
+def is_unread(why: str) -> bool:
+    """Return whether a cell did not fit because it could not be read: not for a rule, its absence or its place."""
+    return why not in (EMPTY, *TOLERATED) and not why.startswith((_BROKEN.format(""), _UNREADABLE))
+
+
 class Misfit(NamedTuple):
     """A cell that does not fit. Private.
 

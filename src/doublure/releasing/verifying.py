@@ -19,7 +19,7 @@ from typing import Any
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
+from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_measured_epsilon
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
@@ -109,6 +109,21 @@ def verify(
         "page": page,
         "origin": _origin(fingerprint, signature, record is not None),
     }
+
+
+def is_unchanged(bundle: Path, fingerprint: object) -> bool:
+    """Return whether a bundle lies as it was written, so that another one of the same run would be alike.
+
+    Args:
+        bundle: The folder.
+        fingerprint: The SHA-256 of its card as it was written.
+    """
+    try:
+        card, content = _read_card(bundle)
+        _checked_files(bundle, card)
+    except DoublureError:
+        return False
+    return hashlib.sha256(content).hexdigest() == fingerprint
 
 
 def _origin(fingerprint: str, signature: ValidSignature | None, recorded: bool) -> str:
@@ -352,4 +367,4 @@ def _unvouched(
     )
 
 
-__all__ = ["CARD", "VERSION", "claims_sha256", "verify"]
+__all__ = ["CARD", "VERSION", "claims_sha256", "is_unchanged", "verify"]

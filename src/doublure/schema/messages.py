@@ -70,7 +70,7 @@ _FORMS = {
     "edges": "must be a list of numbers in ascending order, such as [0, 100, 1000]",
     "spikes": "must be a list of numbers, such as [0, 501]",
     "timezone": "must be an IANA name such as Europe/Paris",
-    "date_format": "must be a form of dates such as DD-MM-YYYY",
+    "date_format": "must be a form of dates such as DD-MM-YYYY or DD-MM-YYYY hh:mm",
     "format": "must be a form of numbers such as '$#,##0.00' or '0.0 %'",
     "written": "must be {true: a text, false: a text}, such as {true: Y, false: N}",
     "dtype": "must be a storage type by pandas' name, such as int32, str, category or datetime64[ns]",

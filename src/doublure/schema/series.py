@@ -214,6 +214,7 @@ class SeriesSchema(TextForm, Schema):
         if len(self.channels) > MOST_CHANNELS:
             raise ValueError(f"channels has more than {MOST_CHANNELS} entries; split the set")
         self._check_names_apart()
+        self.check_dates({} if self.series.seconds is None else self.stamps)
         if self.header is False:
             raise ValueError("header: false is for tables; give files of series a line of names")
         if typed := [name for name, each in {**self.channels, **self.attributes}.items() if each.dtype is not None]:

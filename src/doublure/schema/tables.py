@@ -43,6 +43,7 @@ class TableSchema(TextForm, Schema):
         for name, column in self.columns.items():
             check_name(name)
             column.check_beside(self.columns, name)
+        self.check_dates(self.columns)
         if self.unit.id is not None and not (self.unit.id in self.columns and self.columns[self.unit.id].identifies):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
         for role in ("target", "weight"):

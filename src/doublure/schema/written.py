@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
 
-from doublure.schema.columns import Column
+from doublure.errors import printable
+from doublure.schema.columns import Column, type_named
 from doublure.schema.columns.date_format import DateFormat
 from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.fact_states import Frozen
@@ -71,6 +73,31 @@ NewNames: TypeAlias = Annotated[
 ]
 """A name of the header -> the names of the columns that are called so, from left to right."""
 
+_HOLDERS = ("columns", "channels", "attributes")
+
+
+def _with_steps(data: Mapping[str, Any], date_format: object) -> Mapping[str, Any]:
+    """Return a schema's plain data with what columns take from its form of dates."""
+    if not isinstance(date_format, str):
+        return data
+    found = dict(data)
+    for key in _HOLDERS:
+        if isinstance(columns := data.get(key), Mapping):
+            found[key] = {name: _with_step(column, date_format) for name, column in columns.items()}
+    if isinstance(tables := data.get("tables"), Mapping):
+        own = {name: table for name, table in tables.items() if isinstance(table, Mapping)}
+        found["tables"] = {**tables, **{name: _with_steps(table, date_format) for name, table in own.items()}}
+    return found
+
+
+def _with_step(column: object, date_format: str) -> object:
+    if not isinstance(column, Mapping):
+        return column
+    with suppress(KeyError, TypeError):
+        return type_named(column["type"]).facts_as_written(column, date_format)
+    return column
+
+
 _UNSAID = {"multiline": False, "header": True, "skip_rows": 0}
 KEYS = (
     *("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "skip_rows", "rename"),
@@ -81,7 +108,9 @@ KEYS = (
 class TextForm(Frozen):
     """The keys of a schema whose data may come as text."""
 
-    date_format: DateFormat | None = Field(default=None, description="how text writes dates: DD-MM-YYYY")
+    date_format: DateFormat | None = Field(
+        default=None, description="how text writes dates: DD-MM-YYYY, DD-MM-YYYY hh:mm"
+    )
     decimal: Mark | None = Field(default=None, description="decimal mark in text; a point if left out")
     thousands: Mark | None = Field(default=None, description="what stands between groups of three digits")
     encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
@@ -96,6 +125,11 @@ class TextForm(Frozen):
     skip_rows: Positive | None = Field(default=None, description="lines, or rows of a sheet, above the header")
     rename: NewNames = Field(default=None, description="new names of columns: {total: [total, total_2]}")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_dates_are_written(cls, data: Any) -> Any:
+        return _with_steps(data, data.get("date_format")) if isinstance(data, Mapping) else data
+
     @model_validator(mode="after")
     def _two_marks(self) -> TextForm:
         if self.decimal is not None and self.decimal == self.thousands:
@@ -106,6 +140,18 @@ class TextForm(Frozen):
     def text_form(self) -> dict[str, Any]:
         """The keys that say something."""
         return {key: getattr(self, key) for key in KEYS if getattr(self, key) is not None}
+
+    def check_dates(self, columns: Mapping[str, Column]) -> None:
+        """Refuse columns whose cells the schema's own form of dates would change.
+
+        Raises:
+            ValueError: Naming the column; ``message; remedy``.
+        """
+        for name, column in columns.items():
+            try:
+                column.check_written(self.date_format)
+            except ValueError as error:
+                raise ValueError(f"{printable(name)}: {error}") from None
 
     def written_as(self, columns: Mapping[str, Column], *, numbered: bool = False) -> Written | None:
         """Return how a table is to be read; None where it is as doublure reads tables anyway."""

@@ -171,6 +171,8 @@ class SheetWriter(RowWriter):
 
     def _write(self, place: int, cell: Any, *, days: bool) -> None:
         plain = cell.item() if hasattr(cell, "item") else cell
+        if isinstance(plain, datetime.datetime):  # on the column's own clock: a sheet knows no zones
+            plain = plain.replace(tzinfo=None)
         if isinstance(plain, bool):
             self._sheet.write_boolean(self._rows, place, plain)
         elif isinstance(plain, (int, float)) and abs(plain) <= 2**53:  # a sheet's numbers are float64

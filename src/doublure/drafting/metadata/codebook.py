@@ -35,7 +35,7 @@ from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
 from doublure.drafting.metadata.own_words import described, headings
 from doublure.drafting.metadata.ranges import Unclear, run
-from doublure.errors import DataError, InputError, SchemaError, escaped, printable
+from doublure.errors import DataError, DoublureError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rule_files import with_files
@@ -202,6 +202,20 @@ def read(path: Path) -> DataDescription:
         interpreted=own_words is not None,
         unread=tuple(unread),
     )
+
+
+def words_of(path: Path, column: str) -> tuple[str, ...]:
+    """Return all that the rows of a codebook say that have a column's name in a cell; nothing where it is no table.
+
+    Args:
+        path: The codebook, of whatever form.
+        column: The name.
+    """
+    try:
+        rows = [[cell.strip() for cell in row] for row in _rows(path)]
+    except DoublureError:
+        return ()
+    return tuple(cell for row in rows if column in row for cell in row if cell)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -43,7 +43,7 @@ class CalendarColumn(BoundedColumn):
     own_dtype: ClassVar[Dtype | None] = "datetime64[s]"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*MOMENTS, "str", *WHOLE)
 
-    date_format: DateFormat | None = Field(default=None, description="how text writes it: DD.MM.YYYY")
+    date_format: DateFormat | None = Field(default=None, description="how text writes it: DD.MM.YYYY, DD.MM.YYYY hh:mm")
 
     @override
     def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:

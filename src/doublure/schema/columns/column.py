@@ -142,6 +142,21 @@ class Column(Frozen):
     dtype: Dtype | None = Field(default=None, description="the storage type in DataFrames and Parquet")
     value_labels: ValueLabels | None = Field(default=None, description="public meanings of codes: {1: male, 2: female}")
 
+    @classmethod
+    def facts_as_written(cls, facts: Mapping[str, Any], date_format: object) -> Mapping[str, Any]:
+        """Return a column's facts with those that follow from how all text of its file writes dates."""
+        return facts
+
+    def check_written(self, date_format: str | None) -> None:
+        """Refuse a column whose cells a file's form of dates would change.
+
+        Args:
+            date_format: The form where the column does not say its own.
+
+        Raises:
+            ValueError: ``message; remedy``.
+        """
+
     @property
     def shown_type(self) -> str:
         """The column type that data dictionaries and reports name: one of this package where it behaves like one."""

@@ -119,6 +119,17 @@ def is_iso(date_format: str) -> bool:
     return _ISO.fullmatch(date_format) is not None
 
 
+def shown_seconds(date_format: str) -> int:
+    """Return the seconds between neighbouring moments that a form tells apart; a form of days is followed by a clock.
+
+    Example:
+        >>> shown_seconds("DD.MM.YYYY h:mm AM"), shown_seconds("DD.MM.YYYY")
+        (60, 1)
+    """
+    parts = _parts(date_format)
+    return 60 if "h" in parts and "s" not in parts else 1
+
+
 def whole_ends(date_format: str | None) -> tuple[float, float] | None:
     """Return the ends of what dates of this form may be as whole numbers; None if they are none."""
     form = date_format or ""

@@ -10,6 +10,7 @@ from doublure.access import COVERED
 from doublure.errors import DoublureError, InputError, LedgerError, SettingError
 from doublure.guarantee import figure
 from doublure.ledger import Ledger
+from doublure.ledger.amounts import Budget
 from doublure.methods.choice import AUTO
 from doublure.planning import Plan, plan
 from doublure.planning.forecasts import PlanForecast, forecast_plan
@@ -27,6 +28,8 @@ _LEAST, _MOST = 0.05, 10.0
 """The ends of the slider; any ε may be typed. 0.05 is what ``schema check`` proposes for one fact, and above 10 a plan
 warns that ε bounds little."""
 _SHOWN = 8
+_AT_MOST = "left"
+"""Where a plan is asked for that is no more than what the ledger has left."""
 _QUICK: Literal["rdp"] = "rdp"
 """The accountant of a forecast while the slider moves: an upper bound in a tenth of the time of the plan's own."""
 
@@ -64,16 +67,26 @@ def show(visit: Visit) -> Page:
         return Page("budget.html.j2", {"ready": False, "open": open_facts})
     delta = project.delta or script.usual_delta(schema.public_units)
     book = _ledger(studio, project)
+    left = _left(studio, project) if (visit.query.get("most") or visit.text("most")) == _AT_MOST else None
+    epsilon = project.epsilon
+    if left is not None:
+        epsilon, delta = min(epsilon, left.epsilon), min(delta, left.delta)
     here = sorted(each.name for each in studio.folder.entries() if each.name.endswith(_ENDING))
     context: dict[str, Any] = {
         "ready": True,
         "delta": delta,
+        "epsilon": epsilon,
+        "most": None if left is None else left.epsilon,
         "book": book,
         "ledgers": [("", "make a new one"), *((name, name) for name in here)],
         "units": schema.public_units,
         "unit": schema.unit.name,
         "precedents": PRECEDENTS,
-        "slider": {"min": math.log10(_LEAST), "max": math.log10(_MOST), "value": math.log10(project.epsilon)},
+        "slider": {
+            "min": math.log10(_LEAST),
+            "max": math.log10(_MOST if left is None else max(_LEAST, min(_MOST, left.epsilon))),
+            "value": math.log10(epsilon),
+        },
         "fits": _fits(visit),
         "methods": method_offers(schema, project.epsilon),
         "decided": dict.fromkeys(script.DECIDED, "") | dict(project.answers.get("decided", {})),
@@ -81,12 +94,12 @@ def show(visit: Visit) -> Page:
         "figure": figure,
     }
     context |= {"forecast": None, "refused": ""}  # a wide plan takes a second: it is asked for once the page is there
-    made = None if context["fits"] is not None else _made(studio)
+    made = None if context["fits"] is not None or left is not None else _made(studio)
     if made is not None:
         context |= _shown_forecast(made, quick=False)
     elif visit.query.get("forecast"):
         try:
-            context |= forecast_context(studio, project, project.epsilon, delta, project.method)
+            context |= forecast_context(studio, project, epsilon, delta, project.method)
         except DoublureError as error:
             context |= {"refused": str(error)}
     return Page("budget.html.j2", context)
@@ -164,6 +177,11 @@ def keep(visit: Visit) -> str:
     with found.at("method"):
         if refused.get(method, "is not known"):
             raise SettingError(f"{method}: {refused.get(method, 'is not known')}", remedy="choose another")
+    left = _left(studio, project) if visit.text("most") == _AT_MOST else None
+    for field, most in () if left is None else (("epsilon", left.epsilon), ("delta", left.delta)):
+        with found.at(field):
+            if figures.get(field, 0.0) > most:
+                raise SettingError(f"is more than the {most:g} that is left", remedy="write no more than that")
     decided = {key: visit.text(f"decided_{key}") for key in script.DECIDED}
     found.stop()
     name = project.ledger or chosen or f"{dataset}{_ENDING}"
@@ -203,6 +221,17 @@ def _ledger(studio: Studio, project: Project) -> dict[str, Any] | None:
         return Ledger.open(studio.folder.existing(project.ledger)).show()
     except (InputError, LedgerError):
         return None
+
+
+def _left(studio: Studio, project: Project) -> Budget | None:
+    """Return what is left of the ledger, of which a plan can be made; None where nothing is, or there is no ledger."""
+    if project.ledger is None:
+        return None
+    try:
+        left = Ledger.open(studio.folder.existing(project.ledger)).remaining
+    except (InputError, LedgerError):
+        return None
+    return left if left.epsilon > 0 and left.delta > 0 else None
 
 
 def _made(studio: Studio) -> Plan | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 from doublure.drafting.check import LEARN_EPSILON
 from doublure.drafting.codebook import Entry, facts_with_files
 from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
-from doublure.errors import DoublureError, SchemaError, SettingError
+from doublure.errors import DoublureError, SchemaError, SettingError, escaped
 from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn
-from doublure.schema.scalars import label
+from doublure.schema.scalars import LONGEST_MEANING, label
 from doublure.studio.folder import ProjectFolder
 from doublure.studio.project import ProjectColumn, refuse_outside
 from doublure.studio.visit import FormErrors, Visit
@@ -25,9 +26,12 @@ FACTS = ("values", "bounds", "missing", "shares")
 _APART = ("type", "description", "roles", *FACTS)
 _MARKS = "|,;{["
 """Characters that stand in a list of values, and in YAML."""
+_BETWEEN = re.compile(r"[\r\n\t\v\f\x85\u2028\u2029]+")
+"""Ends of lines and of cells, as a sheet, a document or a file gives them."""
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "separated by |, -2..8 for numbers in a row, or the name of a file in the folder with one value a line",
+    "values": "one a line, or separated by | or tabs; -2..8 for numbers in a row; or the name of a file in the folder "
+    "with one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |; |<0.2 for <0.2 beside empty cells",
     "shares": "such as {a: 0.3, b: 0.7}",
@@ -253,10 +257,35 @@ def _listed(text: str, folder: ProjectFolder) -> str:
     """Return values as a codebook has them: a file of the folder by its name alone, and one value alone as a list.
 
     A field is no cell of a table, in which one value may be several that something else separates.
+
+    Raises:
+        SettingError: As :func:`values_entered`.
     """
+    text = values_entered(text)
     if not text or any(mark in text for mark in _MARKS) or ".." in text:
         return text
     return f"{{file: {text}}}" if any(each.name == text and each.is_file() for each in folder.entries()) else f"{text}|"
+
+
+def values_entered(text: str) -> str:
+    r"""Return values as they were typed or pasted, one a line or in cells of a sheet, as a codebook has them.
+
+    Raises:
+        SettingError: One is longer than any meaning of a value, or holds what no line of text does.
+
+    Example:
+        >>> from doublure.studio.steps.column_form import values_entered
+        >>> values_entered("A00\r\nA01\tA02"), values_entered("a|b")
+        ('A00|A01|A02', 'a|b')
+    """
+    if text.startswith(("[", "{")):  # YAML, in which a value may be anything
+        return text
+    lines = [line.strip() for line in _BETWEEN.split(text)]
+    found = text if len(lines) == 1 else "|".join(filter(None, (line.strip("| ") for line in lines)))
+    if any(len(value) > LONGEST_MEANING or escaped(value) != value for value in found.split("|")):
+        remedy = 'separate several by line breaks or |; if it is one, write it as ["the value"]'
+        raise SettingError("has a value that looks like several, or like no text", remedy=remedy)
+    return found
 
 
 def _alone(cell: str) -> str:

@@ -29,6 +29,7 @@ from doublure.studio.steps.column_form import (
     may_say,
     needs,
     still_labelled,
+    values_entered,
     written_words,
 )
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -131,12 +132,16 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     """Return what the form of one column shows."""
     known = type_ if type_ in types() else str(column.facts.get("type", "category"))
     schema = visit.studio.schema(visit.project)
-    roles = column.facts.get("roles") or ("",)
+    roles, declared = column.facts.get("roles") or ("",), visit.query.get("declare", "")
     return {
         "edit": column,
         "type": known,
         "facts": fact_fields(schema, column, known),
-        "further": further_fields(column, known),
+        "further": [
+            (key, text or (visit.query.get("as", "") if key == declared else ""), meaning)
+            for key, text, meaning in further_fields(column, known)
+        ],
+        "declared": declared,
         "role": roles[0],
         "roles": _ROLES,
         "types": types(),
@@ -274,9 +279,10 @@ def _may_be_missing(column: ProjectColumn, visit: Visit) -> ProjectColumn | None
 
 def _declare_values(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     if not visit.text("many_values"):
-        raise SettingError("are not given", field="values", remedy="write them, separated by |")
+        raise SettingError("are not given", field="values", remedy="write them, one a line or separated by |")
     words = column.facts.get("type") == "boolean"  # a boolean has no list: its two cells are how it is written
-    facts = written_words(visit.text("many_values")) if words else {"values": visit.text("many_values")}
+    text = values_entered(visit.text("many_values"))
+    facts = written_words(text) if words else {"values": text}
     return _fact(column, facts if words else read_facts(facts, column.name))
 
 

@@ -62,7 +62,28 @@ def show(visit: Visit) -> Page:
 
 
 def choose(visit: Visit, replaced: Mapping[str, bytes] = _NOTHING) -> str:
-    """Draft the schema of the chosen data."""
+    """Draft the schema of the chosen data; a codebook that was dropped in and is refused does not stay."""
+    new = _new_codebook(visit)
+    try:
+        return _chosen(visit, replaced)
+    except DoublureError:
+        if new is not None and visit.project.codebook != new.name:
+            new.unlink(missing_ok=True)
+        raise
+
+
+def _new_codebook(visit: Visit) -> Path | None:
+    """Return where a dropped codebook will lie, if nothing lies there yet."""
+    if "codebook_file" not in visit.uploads:
+        return None
+    try:
+        path = _place(visit, visit.uploads["codebook_file"][0])
+    except InputError:  # told beside its field
+        return None
+    return None if path.exists() else path
+
+
+def _chosen(visit: Visit, replaced: Mapping[str, bytes]) -> str:
     found = FormErrors()
     studio = visit.studio
     source = book = kept = None
@@ -155,12 +176,13 @@ def _waiting(visit: Visit) -> dict[str, Any] | None:
     name = visit.query.get("codebook", "")
     if not name or not codebook.waiting(visit.studio, name).is_file():
         return None
-    form = visit.query.get("form", "codebook")
+    form, read = visit.query.get("form", "codebook"), visit.project.codebook == name
     return {
         "name": name,
-        "changes": codebook.changes(visit.studio, name, form),
+        "read": read,
+        "changes": codebook.changes(visit.studio, name, form) if read else (),
         "fields": {key: visit.query[key] for key in _CARRIED if visit.query.get(key)},
-        "decided": visit.project.codebook == name and visit.project.source is not None,
+        "decided": read and visit.project.source is not None,
     }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from doublure.data.databases.address import url_scheme
-from doublure.drafting.misfits import TOLERATED, list_misfits
+from doublure.drafting.form_hints import FormHint, form_hint
+from doublure.drafting.metadata.codebook import words_of
+from doublure.drafting.misfits import TOLERATED, is_unread, list_misfits
 from doublure.drafting.owner_notes import NOTES
 from doublure.errors import DataError, InputError, SettingError
+from doublure.schema import Schema
 from doublure.studio.project import Project
 from doublure.studio.visit import Visit
 
@@ -40,11 +43,28 @@ def look(visit: Visit) -> str:
     notes = NOTES[schema.kind](schema, data)
     counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True)
     coerced = schema.misfit == _COERCE
-    rows = [(column, why, number, coerced or why in TOLERATED) for (column, why), number in counts.items()]
+    rows = [
+        (column, why, number, coerced or why in TOLERATED, _hint(visit, schema, column) if is_unread(why) else None)
+        for (column, why), number in counts.items()
+    ]
     visit.studio.found = (project.version, {"rows": rows, "notes": [each.line for each in notes]})
-    total = sum(number for _, _, number, _ in rows)
+    total = sum(counts.values())
     visit.studio.status = f"{total:,} {'cell does' if total == 1 else 'cells do'} not fit."
     return "/columns#misfits"
+
+
+def _hint(visit: Visit, schema: Schema, name: str) -> FormHint | None:
+    """Return how another form of a column's cells is declared, by public words alone; None without a hint."""
+    column, project = schema.columns.get(name), visit.project
+    if column is None:
+        return None
+    words: tuple[str, ...] = () if column.description is None else (column.description,)
+    known = project.column(name)
+    words += () if known is None else known.unread
+    if project.codebook is not None:
+        words += words_of(visit.studio.folder.existing(project.codebook), project.own_name(name))
+    found = form_hint(column, schema.cell_form.marks, words)
+    return found if found.line else None
 
 
 def decide(visit: Visit) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from typing import Any
+import zipfile
+import zlib
+from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 from doublure.errors import InputError, RunFolderError
+from doublure.releasing.archive import CARD
 from doublure.releasing.bundle import preview
 from doublure.releasing.signing import spelt
 from doublure.releasing.sizes import release_size
+from doublure.releasing.verifying import is_unchanged
 from doublure.releasing.writing import WRITERS
 from doublure.run.loading import load
 from doublure.studio import script
 from doublure.studio.frames import framed, framed_file
+from doublure.studio.jobs import StudioJob
 from doublure.studio.project import BUNDLE
 from doublure.studio.runs import done_runs, find_run, free_name, jobs_in, progress, stop
 from doublure.studio.step import Page, Step
@@ -42,7 +48,9 @@ def show(visit: Visit) -> Page:
     said |= project.answers.get("release", {})
     jobs, name = jobs_in(studio), script.released(project)
     written = jobs.latest("release", bundle=name)
-    there = (studio.root / name / "card.json").is_file()
+    there = (studio.root / name / CARD).is_file()
+    check = jobs.latest("verify", bundle=name) if there else None
+    refused = check is not None and check.state == "refused"
     writer = WRITERS.get(project.kind, None)
     forms = () if writer is None else (*writer.forms, *writer.others)
     context = {
@@ -60,8 +68,10 @@ def show(visit: Visit) -> Page:
         "job": written,
         "bundle": name if there else None,
         "archive": f"{name}.zip" if (studio.root / f"{name}.zip").is_file() else None,
-        "fingerprint": spelt(str(written.result["fingerprint"])) if there and written and written.result else None,
-        "check": jobs.latest("verify", bundle=name) if there else None,
+        "fingerprint": spelt(str(_fingerprint(written))) if there and written and written.result else None,
+        "check": check,
+        "agreed": _agreed(studio),
+        "unchanged": refused and written is not None and is_unchanged(studio.root / name, _fingerprint(written)),
     }
     return Page("release.html.j2", context)
 
@@ -136,12 +146,16 @@ def written_card(visit: Visit) -> Any:
 
 
 def archive(visit: Visit) -> Any:
-    """Answer a download of the bundle as one file."""
+    """Answer a download of the bundle as one file, once the bundle that it holds has agreed with its card."""
     from starlette.background import BackgroundTask
-    from starlette.responses import StreamingResponse
+    from starlette.responses import PlainTextResponse, StreamingResponse
 
     name = f"{script.released(visit.project)}.zip"
     file = visit.studio.folder.open(name)
+    agreed = _agreed(visit.studio)
+    if agreed is None or _packed_card(file) != _fingerprint(agreed):
+        file.close()
+        return PlainTextResponse(f"{name} is not offered: its last check has not agreed; verify it under Release", 409)
     headers = {
         "content-disposition": f"attachment; filename*=utf-8''{quote(name.rpartition('/')[2])}",
         "content-length": str(os.fstat(file.fileno()).st_size),
@@ -160,8 +174,39 @@ def _rows(visit: Visit) -> int:
 
 
 def done(studio: Studio) -> bool:
-    """Return whether a bundle was written."""
-    return (studio.root / script.released(studio.project) / "card.json").is_file()
+    """Return whether a bundle was written, and its last check agreed."""
+    return _agreed(studio) is not None
+
+
+def _agreed(studio: Studio) -> StudioJob | None:
+    """Return the last check of the bundle, if it agreed and read the card that lies there now."""
+    name = script.released(studio.project)
+    card = studio.root / name / CARD
+    check = jobs_in(studio).latest("verify", bundle=name) if card.is_file() else None
+    if check is None or check.state != "done" or _fingerprint(check) != _sha256(card.read_bytes()):
+        return None
+    return check
+
+
+def _fingerprint(job: StudioJob) -> object:
+    """Return the fingerprint of the card that a command wrote or read; None where it tells none."""
+    return job.result.get("fingerprint")
+
+
+def _packed_card(file: BinaryIO) -> str | None:
+    """Return the fingerprint of the card in an archive, and leave the file at its beginning; None where it has none."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            cards = [name for name in archive.namelist() if name.count("/") == 1 and name.endswith(f"/{CARD}")]
+            return _sha256(archive.read(cards[0])) if len(cards) == 1 else None
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, zlib.error):
+        return None
+    finally:
+        file.seek(0)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 STEP = Step(
