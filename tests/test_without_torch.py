@@ -281,7 +281,8 @@ NETWORKS = {
     "methods.evolution.sources", "methods.guided.refining", "methods.latentgan.moments",
     "methods.latentgan.training", "methods.noisecritic.label_votes", "methods.statistics.images.mean_embedding",
     "methods.statistics.series.chain_fit", "methods.statistics.series.copula_fit",
-    "methods.statistics.series.group_scores", "methods.statistics.series.looks",
+    "methods.statistics.series.coarse_scores", "methods.statistics.series.group_scores",
+    "methods.statistics.series.joint_attributes", "methods.statistics.series.looks",
     "methods.statistics.series.step_counts",
     "methods.statistics.series.transition_tables", "methods.statistics.tables.group_rows",
 }  # fmt: skip
