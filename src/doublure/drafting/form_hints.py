@@ -1,4 +1,4 @@
-"""Hints for cells that are written otherwise than a schema says: the form that is read, and how another is declared.
+"""Hints for cells that a schema cannot read: the form that is read, and how another is declared.
 
 A form is proposed by public words alone: a codebook's, or a column's description. No cell is looked at.
 """
