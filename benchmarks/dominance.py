@@ -32,7 +32,7 @@ from adult import SHARED
 from doublure.data.tables.opening import open_table
 from doublure.schema import Schema
 from results import OUT, by_cell, finished, mean_and_range, measure
-from tables import cells
+from tables import cells, joint_codes
 
 DELTA = 1e-6
 _EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "schemas"
@@ -179,15 +179,8 @@ def resampled(
 
 def _apart(cells: Mapping[str, tuple[Any, Any]], weights: Any, names: tuple[str, ...]) -> Any:
     """Return the total variation ``(B,)`` of synthetic rows from the real ones by each of their weights ``(B, N)``."""
-    places = []
-    for side in (0, 1):
-        place = np.zeros(len(cells[names[0]][side]), dtype=np.int64)
-        for name in names:
-            place = place * (1 + max(int(codes.max()) for codes in cells[name])) + cells[name][side]
-        places.append(place)
-    code = np.unique(np.concatenate(places), return_inverse=True)[1]
-    real, made = np.split(code, [len(places[0])])
-    size = int(code.max()) + 1
+    real, made = joint_codes(cells, names)
+    size = 1 + max(int(real.max()), int(made.max()))
     counts = np.stack([np.bincount(real, each, size) for each in weights]) / len(real)
     return np.abs(counts - np.bincount(made, minlength=size) / len(made)).sum(1) / 2
 

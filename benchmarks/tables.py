@@ -171,15 +171,22 @@ def _distances(cells: Mapping[str, tuple[Any, ...]], names: list[str]) -> dict[s
 
 
 def apart(cells: Mapping[str, tuple[Any, ...]], names: tuple[str, ...]) -> float:
+    both = joint_codes(cells, names)
+    size = 1 + max(int(codes.max()) for codes in both)
+    counts = [np.bincount(codes, minlength=size) / len(codes) for codes in both]
+    return 0.5 * float(np.abs(counts[0] - counts[1]).sum())
+
+
+def joint_codes(cells: Mapping[str, tuple[Any, ...]], names: tuple[str, ...]) -> list[Any]:
+    """Return one code a row for its cells in some columns together, of real and of synthetic rows."""
     places = []
     for side in (0, 1):
         place = np.zeros(len(cells[names[0]][side]), dtype=np.int64)
         for name in names:
             place = place * (1 + max(int(codes.max()) for codes in cells[name])) + cells[name][side]
         places.append(place)
-    _, code = np.unique(np.concatenate(places), return_inverse=True)
-    counts = [np.bincount(part, minlength=int(code.max()) + 1) / len(part) for part in np.split(code, [len(places[0])])]
-    return 0.5 * float(np.abs(counts[0] - counts[1]).sum())
+    code = np.unique(np.concatenate(places), return_inverse=True)[1]
+    return np.split(code, [len(places[0])])
 
 
 def _auc(schema: Schema, names: list[str], facts: tuple[str, ...], made: pd.DataFrame, test: pd.DataFrame) -> float:

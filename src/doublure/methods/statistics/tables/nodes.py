@@ -206,7 +206,7 @@ class Node:
         ranges = [(cut.starts, cut.ends, parts.counts[:-1], parts.variances[:-1]) for cut, parts in seen]
         if runs is not None:
             first, after = group_bounds(self.runs()[: len(public)]).T
-            ends = np.append(public[1:] - 1, domain.last)
+            ends = ColumnLeaves.of(domain, self.leaves.part, public).ends
             ranges.insert(0, (public[first], ends[after - 1], runs.counts[: len(first)], runs.variances[: len(first)]))
             self.missing = _both(self.missing, runs.counts[len(first) :], 1 / runs.variance)
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
