@@ -6,9 +6,10 @@ The steps for one edge, :func:`fit_edge`:
    does not explain it. For two ordered columns differences are taken as wavelets, which detect a ridge that no single
    cell shows.
 2. Where values of a list determine those of another, each votes for one
-   (:mod:`doublure.methods.statistics.tables.votes`). Else :func:`empty_cells` empties the cells beside a row's one clear cell if next to nothing was counted there and the
-   mixture expects more. It then scales the table to its margins: the columns' own counts, or the mixture's if pairs
-   were counted within the target, where the mixture is more precise.
+   (:mod:`doublure.methods.statistics.tables.votes`). Else :func:`empty_cells` empties the cells beside a row's one
+   clear cell if next to nothing was counted there and the mixture expects more. The table is then scaled to its
+   margins: the columns' own counts, or the mixture's if pairs were counted within the target, where the mixture is
+   more precise.
 3. :func:`fit_factors` finds the joint tables within components by iterative proportional fitting (Deming and Stephan
    1940). They agree with the table, and with the component's shares of the parent's and of the child's groups. Each is
    a product of three factors, and only those are held.
