@@ -175,9 +175,7 @@ def keep(visit: Visit) -> str:
         return before.with_columns({column.name: column.changed(facts=facts, left_out=False, unread=())})
 
     with found.at("edit--type"):
-        visit.change(
-            lambda before: _checked(_one_target(by(before), column.name, facts), visit.studio), f"Saved: {column.name}."
-        )
+        visit.change(lambda before: _one_target(by(before), column.name, facts), f"Saved: {column.name}.")
     found.stop()
     return back(visit)
 
@@ -206,7 +204,7 @@ def apply(visit: Visit) -> str:
     if not changed:
         raise InputError("changes none of these columns", field=does, remedy="choose others")
     visit.change(
-        lambda before: _checked(before.with_columns(changed), visit.studio),
+        lambda before: before.with_columns(changed),
         f"{_SAID[does]}: {len(changed)} {'column' if len(changed) == 1 else 'columns'}.",
     )
     return back(visit)
@@ -422,13 +420,6 @@ def _one_target(project: Project, name: str, facts: Mapping[str, Any]) -> Projec
             rest = {key: value for key, value in column.facts.items() if key != "roles"}
             others[column.name] = column.changed(facts=rest | ({"roles": left} if left else {}))
     return project.with_columns(others)
-
-
-def _checked(project: Project, studio: Studio) -> Project:
-    """Return a project whose schema holds together."""
-    if any(not column.left_out for column in project.columns):
-        project.described(studio.folder)
-    return project
 
 
 def _is_placeholder(key: str, value: object) -> bool:
