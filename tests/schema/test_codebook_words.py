@@ -353,6 +353,22 @@ def test_words_for_empty_cells_are_read_under_any_heading(heading, cell, missing
     assert (entry.facts["missing"], entry.notes) == (missing, ())
 
 
+@pytest.mark.parametrize(
+    ("row", "pattern"),
+    [
+        (("patient number, such as 2024-00001", "identifier", ""), "{4 digits}-{5 digits}"),
+        (("patient", "identifier, e.g. MRN-001234", ""), "MRN-{6 digits}"),
+        (("patient", "identifier", "YYYY-NNNNN"), "{4 digits}-{5 digits}"),
+        (("number such as 100234", "identifier", ""), None),
+        (("number of a form", "identifier", ""), None),
+    ],
+)
+def test_an_example_of_an_id_gives_its_pattern(row, pattern, tmp_path):
+    cells = dict(zip(("What it is", "Values", "Format"), row, strict=True))
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", **cells}).values()
+    assert (entry.facts.get("pattern"), entry.notes) == (pattern, ())
+
+
 @pytest.mark.parametrize("cell", ["sometimes filled", "always empty", "never empty if admitted", "unknown", "depends"])
 def test_words_that_leave_empty_cells_open_are_said(cell, tmp_path):
     (entry,) = read_sheet(tmp_path, {"Variable": "x", "Type": "integer", "May be blank?": cell}).values()

@@ -13,6 +13,7 @@ from typing import Any
 
 from doublure.drafting.code_lists import levels_named
 from doublure.drafting.codebook import OMITTED, Entry, facts_with_files, last_second
+from doublure.drafting.form_hints import id_pattern
 from doublure.drafting.metadata.blank_words import answered, may_be_empty, plain_words
 from doublure.drafting.metadata.form import labelled, line, listed, meaning
 from doublure.drafting.metadata.ranges import (
@@ -86,7 +87,7 @@ _THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
 _OF_TYPE = re.compile(r"(fake|constant)(?:\s*[:=]\s*(?P<said>.*)|\s*\((?P<within>.*)\))?", re.DOTALL | re.IGNORECASE)
 _BOUNDED = {"number": ("integer", "real", "year"), "date": ("date", "datetime"), "time": ("time",)}
 """Kind of a range -> the column types that take it; one of moments is for ``datetime`` alone."""
-_BEHIND = re.compile(r"[,;:(]|\s(?=(?:between|from|with)\s)")
+_BEHIND = re.compile(r"[,;:(]|\s(?=(?:between|from|with|such as|like)\s)")
 """The mark or word between a type and more of its words."""
 _DATE_FORM = re.compile(r"(?=.*[Yy])(?=.*[Dd])[YyMmDdHhSs](?:[YyMmDdHhSsT .:/-]*[YyMmDdHhSs])?")
 _LONGEST_SAID = 110
@@ -148,6 +149,8 @@ def described(
     if plain_words(said.get("type", "")) == OMITTED:
         return Entry(place=place, description=line(words), omitted=True)
     facts, notes, said = _typed(said, name)
+    if facts.get("type") == "id":
+        facts, said = _numbered(facts, said)
     written = as_written(said.get("allowed", ""))
     more, labels, unread = ({"values": written}, {}, ()) if written else _values(facts.get("type"), said)
     facts, notes = facts | more, (*notes, *unread)
@@ -242,16 +245,26 @@ def _typed(said: Mapping[str, str], name: str) -> tuple[dict[str, Any], tuple[st
     return facts, notes, left | ({"allowed": allowed} if allowed else {})
 
 
+def _numbered(facts: dict[str, Any], said: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the facts of an id whose words give an example of one, and the cells that are left."""
+    found = {key: pattern for key in ("allowed", "description") if (pattern := id_pattern([said.get(key, "")]))}
+    left = {key: cell for key, cell in said.items() if key not in found or key == "description"}
+    return facts | ({"pattern": next(iter(found.values()))} if found else {}), left
+
+
 def _is_behind(text: str) -> bool:
     """Return whether words behind a type are a range or a form, so that what leads them is no value."""
     try:
-        return not text or _formed(text, None) is not None or read_range(text) is not None
+        return not text or bool(id_pattern([text])) or _formed(text, None) is not None or read_range(text) is not None
     except Unclear:
         return False
 
 
 def _formed(text: str, type_: str | None) -> dict[str, Any] | None:
     """Return the facts of a form in words, such as decimals or ``DD.MM.YYYY``; None for one that is not known."""
+    if type_ == "id":
+        pattern = id_pattern([text, f"such as {text}"])
+        return {"pattern": pattern} if pattern else None
     number = decimals(text)
     if number is not None and type_ in (None, "real", "integer"):
         return {"type": "real", "precision": number} if number else {"type": "integer"}
