@@ -274,7 +274,8 @@ def test_a_sheet_of_a_workbook_drafts_the_data(tmp_path):
     {
         "What it means": "description", "Unknown coded as": "missing", "Codes for missing": "missing",
         "Range of values": "allowed", "Lowest": "lower", "Highest possible": "upper", "Responsible": None,
-        "What it is": "description", "May be blank?": "blank", "Can it be empty": "blank", "Always filled in": "required",
+        "What it is": "description", "May be blank?": "blank", "Can it be empty": "blank",
+        "Always filled in": "required",
         "Required": "required", "Not null": "required", "MaximumValue": "upper", "Unit_of_Measure": "description",
         "Format": "form", "missing_data": "missing", "PermittedValues": "allowed",
     }.items(),
@@ -344,7 +345,8 @@ def test_a_workbook_with_days_and_headings_of_a_repository_is_read(tmp_path):
         ("May be blank?", "yes", True), ("May be blank?", "N", False), ("May be blank?", "9 = unknown", ["", "9"]),
         ("May be blank?", "no, 9 = unknown", ["9"]), ("Required", "yes", False), ("Required", "no", True),
         ("Required", "optional", True), ("Mandatory", "0", True), ("Missing", "missing", ["", "missing"]),
-        ("Missing", "may be empty; ?", ["", "?"]), ("Missing", "never empty; ?", ["?"]), ("Missing", "n/a", ["", "n/a"]),
+        ("Missing", "may be empty; ?", ["", "?"]), ("Missing", "never empty; ?", ["?"]),
+        ("Missing", "n/a", ["", "n/a"]),
         ("Missing", "must not be empty", False), ("Missing", "null", ["", "null"]), ("Nullable", "true", True),
     ],
 )  # fmt: skip

@@ -18,9 +18,8 @@ _WORDS = {
 }
 """What a word says -> the words."""
 _SAYS = {word: says for says, words in _WORDS.items() for word in words.split()}
-_ALONE = frozenset(
-    "empty blank blanks nullable optional complete mandatory required compulsory obligatory nothing".split()
-)
+_LONE = "empty blank blanks nullable optional complete mandatory required compulsory obligatory nothing"
+_ALONE = frozenset(_LONE.split())
 """Words that say it without another; any other alone may be a text that stands for missing."""
 _YES = frozenset({"yes", "true", "allowed", "possible", "sometimes", "nothing"})
 _NO = frozenset({"never", "no", "none", "false", "not allowed", "not possible"})

@@ -38,12 +38,14 @@ _DECIMALS = re.compile(
     r"(?:decimals?(?: places?| digits?)?|digits? after the (?:decimal )?point|d\.?p)"
 )
 _WHOLE = re.compile(r"(?:(?:only )?whole numbers?|integers?)(?: only)?")
-_UNITS = frozenset(
-    "% ‰ percent per cent pct points years year yrs yr y months month weeks days day d hours hour hrs h minutes min "
-    "seconds sec s ms kg g mg µg ug ng pg t lb oz cm mm m km in ft l dl ml µl m2 m3 kg/m2 kg/m² mmhg kpa bar bpm /min "
-    "g/dl g/l mg/dl mg/l µg/l ug/l ng/ml ng/l pg/ml mmol/l µmol/l umol/l nmol/l pmol/l iu/l u/l miu/l iu mmol/mol °c "
-    "°f c f k kcal kj kw kwh w v hz eur € euro euros usd $ dollars gbp £ pounds chf jpy inclusive incl".split()
+_UNIT_WORDS = (
+    "% ‰ percent per cent pct points years year yrs yr y months month weeks days day d hours hour hrs h minutes "
+    "min seconds sec s ms kg g mg µg ug ng pg t lb oz cm mm m km in ft l dl ml µl m2 m3 kg/m2 kg/m² mmhg kpa "
+    "bar bpm /min g/dl g/l mg/dl mg/l µg/l ug/l ng/ml ng/l pg/ml mmol/l µmol/l umol/l nmol/l pmol/l iu/l u/l "
+    "miu/l iu mmol/mol °c °f c f k kcal kj kw kwh w v hz eur € euro euros usd $ dollars gbp £ pounds chf jpy "
+    "inclusive incl"
 )
+_UNITS = frozenset(_UNIT_WORDS.split())
 """Units of measurement behind a range, in small letters; no word of a multiple, such as thousand, is one."""
 
 
@@ -134,9 +136,8 @@ def _slashed(*ends: str) -> list[str]:
     first, second = (any(int(day[place]) > len(_MONTHS) for day in found) for place in (1, 2))
     if found and first == second:
         raise Unclear("the day or the month may stand first; write 2023-12-31")
-    own = [end if day is None else _iso(day[3], day[2 if first else 1], day[1 if first else 2]) + day[4]
+    return [end if day is None else _iso(day[3], day[2 if first else 1], day[1 if first else 2]) + day[4]
            for end, day in zip(ends, days, strict=True)]  # fmt: skip
-    return own
 
 
 def _iso(year: str, month: str | int, day: str) -> str:
