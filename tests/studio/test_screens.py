@@ -396,7 +396,7 @@ def test_the_plan_is_told_without_jargon(described, method):
     for page in pages:
         assert not JARGON.findall(in_the_open(page))
     assert "0.00002" in in_the_open(pages[2])
-    assert "here 1 in 50,000" in in_the_open(pages[2])
+    assert "1 in 50,000" in in_the_open(pages[2])
     assert ("total variation" in pages[2].lower()) == (method != "dpgan")  # for a statistician, in a fold
 
 

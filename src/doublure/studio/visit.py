@@ -135,7 +135,7 @@ class Studio:
             seen = path.stat()
         except FileNotFoundError:
             return Project()
-        key = _state_of(seen)
+        key = _file_state(seen)
         if self._read is None or self._read[0] != key:
             self._read = (key, self._confined(Project.load(path)))
         return self._read[1]
@@ -244,11 +244,11 @@ class Studio:
         for name, text in files.items():
             write_private(self.root / name, text.encode())
         new = new.as_loaded()
-        self._read = (_state_of((self.root / projects.FILE).stat()), new)
+        self._read = (_file_state((self.root / projects.FILE).stat()), new)
         self._made = self._made if schema is None else (new, schema)
 
 
-def _state_of(seen: os.stat_result) -> tuple[int, int]:
+def _file_state(seen: os.stat_result) -> tuple[int, int]:
     """Return what tells that a file was written again."""
     return seen.st_mtime_ns, seen.st_size
 

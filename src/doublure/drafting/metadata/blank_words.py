@@ -16,7 +16,7 @@ _WORDS = {
     "filler": "is are be it this the a cell cells field fields value values left in out or need have has should don "
     "isn entry entries answer answers to do does all",
 }
-"""What a word says -> the words."""
+"""Meaning -> the words that say it."""
 _SAYS = {word: says for says, words in _WORDS.items() for word in words.split()}
 _LONE = "empty blank blanks nullable optional complete mandatory required compulsory obligatory nothing"
 _ALONE = frozenset(_LONE.split())
