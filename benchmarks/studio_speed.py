@@ -124,8 +124,9 @@ def main() -> None:
 
 def _saved(visitor: Visitor) -> float:
     visitor.go("/columns?edit=Q001")
-    visitor.page.locator("#edit--type").select_option("category")
-    visitor.page.locator("#edit--values").fill("\n".join(f"code {number}" for number in range(VALUES)))
+    visitor.page.locator("#edit--values-state-declared").check()
+    pasted = "\n".join(f"code {number}" for number in range(VALUES))
+    visitor.page.locator("#edit--values").evaluate("(each, text) => { each.value = text; }", pasted)
     return float(visitor.page.evaluate(_SAVED))
 
 
