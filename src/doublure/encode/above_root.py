@@ -63,6 +63,7 @@ def places_above(schema: RelationalSchema, child: str, own: Sequence[str], head:
                     first=base.first,
                     last=base.last,
                     highest=steps.last,
+                    period=steps.period,
                 )
             )
     return tuple(found)
