@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from doublure.data.relational.records import RelatedRows, marked
 from doublure.encode import across_tables
-from doublure.encode.above_root import places_above
+from doublure.encode.above_root import floors_above, places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
@@ -83,6 +83,7 @@ class RelationalEncoder(Encoder):
             lowest=0 if at < 0 else own.domains[at].first,
             highest=0 if at < 0 else own.domains[at].last,
             period=1 if at < 0 else own.domains[at].period,
+            floors=floors_above(related, name, head),
             above=places_above(related, name, own.columns, head),
             repeats=tuple(map(own.columns.index, repeating(related, name, own.columns))),
             parent=-1 if parent == related.root else related.children.index(parent),

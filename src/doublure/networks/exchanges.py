@@ -1,13 +1,13 @@
-"""First numbers that units exchange, so that the rows of each fit below a bound."""
+"""First numbers that units exchange, so that the rows of each fit between its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from doublure.networks.related_layout import RootGap
+from doublure.networks.rooms import RoomLeft
 from doublure.networks.tree_tables import Floats, Ints, Mask
 from doublure.support import lattices
 
@@ -20,17 +20,21 @@ class OrderedRows:
     """The order of the rows of units, as it is drawn: a first number, and the gap of each row above the one before.
 
     Attributes:
+        first: ``(n,)`` first numbers, as they are drawn.
         gaps: ``(n, k)`` gaps; those of the first row, and of rows that a unit does not have, are 0.
         below: ``(n,)`` the parent's number, where the first number is a gap above that.
         above: How that gap is read; None: first numbers are not gaps.
         period: Integers of a day, where the order has a time of day; else 1.
+        least: ``(n,)`` the least number of each unit.
         highest: The largest number.
     """
 
+    first: Floats
     gaps: Floats
     below: Floats
     above: RootGap | None
     period: int
+    least: Floats
     highest: int
 
     def numbers(self, units: Ints, first: Floats) -> Floats:
@@ -42,28 +46,33 @@ class OrderedRows:
         return found
 
     def fit(self, units: Ints, first: Floats) -> Mask:
-        """Return whether all rows of units with these first numbers are below the bound ``(m,)``."""
-        found: Mask = self.numbers(units, first)[:, -1] <= self.highest
-        return found
+        """Return whether all rows of units with these first numbers lie between the bounds ``(m,)``."""
+        found = self.numbers(units, first)
+        fits: Mask = (found[:, 0] >= self.least[units]) & (found[:, -1] <= self.highest)
+        return fits
 
-    def room(self, units: Ints) -> Floats:
-        """Return first numbers ``(m,)`` up to which all rows surely fit."""
-        last = self.highest - self.gaps[units].sum(1)
+    def room(self, units: Ints, part: int) -> RoomLeft:
+        """Return the first numbers with which all rows of units surely fit.
+
+        Args:
+            units: ``(m,)``.
+            part: The place of the first number in a row.
+        """
+        most, least = self.highest - self.gaps[units].sum(1), self.least[units]
         if self.above is None:
-            return last
-        base = self.above.numbers(np.zeros(len(units)), self.below[units])
-        return lattices.gaps(last, base, self.period)
+            return RoomLeft(part=part, most=most, least=least)
+        return RoomLeft(part=part, most=lattices.gaps(most, least, self.period))
 
-    def exchanged(self, units: Ints, first: Floats, many: Ints, rng: np.random.Generator) -> Floats:
+    def exchanged(self, units: Ints, many: Ints, rng: np.random.Generator) -> Floats:
         """Return first numbers ``(m,)``: units that do not fit exchange theirs with others, where both then fit.
 
         Args:
             units: ``(m,)``.
-            first: ``(m,)`` their first numbers as drawn.
             many: ``(m,)`` their numbers of rows; units of as many exchange first numbers.
             rng: Public randomness.
         """
-        found, beyond = first.copy(), ~self.fit(units, first)
+        found = self.first[units]
+        beyond = ~self.fit(units, found)
         for _ in range(_EXCHANGES):
             if not beyond.any():
                 break

@@ -22,7 +22,7 @@ table stands first in that row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,6 +79,19 @@ class RootGap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RootFloor:
+    """A number of the parent's row that bounds the order of a child's rows from below, and is counted by itself.
+
+    Attributes:
+        below: The place of the parent's number in the head.
+        least: Returns the least orders ``(N,)`` for such numbers ``(N,)``.
+    """
+
+    below: int
+    least: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChildPlace:
     """Places of the numbers of one child table.
 
@@ -99,6 +112,7 @@ class ChildPlace:
         above: The numbers of a row that are counted by their gap above the parent's.
         repeats: The places in a row of what may be as in the row before.
         least: The fewest rows of a row of its parent.
+        floors: What bounds the order from below.
     """
 
     name: str
@@ -117,6 +131,7 @@ class ChildPlace:
     above: tuple[RootGap, ...] = ()
     repeats: tuple[int, ...] = ()
     least: int = 0
+    floors: tuple[RootFloor, ...] = ()
 
     @property
     def first(self) -> slice:
@@ -183,6 +198,7 @@ class ChildFacts(NamedTuple):
     least: int = 0
     lowest: int = 0
     period: int = 1
+    floors: tuple[RootFloor, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +240,7 @@ class UnitLayout:
                 place = ChildPlace(
                     name=own.name, parent=parent, many=many, head=head, most=own.most, places=places[parent] * own.most,
                     parts=own.parts, order=own.order, highest=own.highest, shown=shown, drawn=drawn, above=own.above,
-                    repeats=own.repeats, least=own.least, lowest=own.lowest, period=own.period,
+                    repeats=own.repeats, least=own.least, lowest=own.lowest, period=own.period, floors=own.floors,
                 )  # fmt: skip
                 found[number] = place
                 shown, drawn = place.same.stop, place.rows.stop

@@ -192,8 +192,8 @@ class RelatedGenerator(ArrayGenerator):
     def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, told: _RowsTold) -> None:
         """Draw the rows of a child table, in order, as values that all lie below their bounds.
 
-        Where gaps hardly ever fit, the unit's rows are drawn again, each gap cut to the limits of :func:`_limits`. Cut to
-        the bound alone, or shrunk so that the last one lies there, rows pile up.
+        Where gaps hardly ever fit, the unit's rows are drawn again, each gap cut to the limits of :func:`_limits`. Cut
+        to the bound alone, or shrunk so that the last one lies there, rows pile up.
         """
         beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng, told))
         again = found[beyond]
@@ -232,42 +232,33 @@ class RelatedGenerator(ArrayGenerator):
         tree = self.first[number]
         some = np.flatnonzero(many > 0)
         told.begin(float(many.sum()))
-        order = child.row(0).start + child.order
+        order, row = child.row(0).start + child.order, _ordered_rows(found, child)
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
             rooms = [own for own, each in _rooms(child, rows, head) if each.place == child.order]
+            if cut and child.floors:
+                rooms = [row.room(some, head + child.order)]
             rows = draw(tree.tree, rows, head, rng, rooms=rooms)
             _cut_beyond(child, tree.tree, rows, head, head, rng)
             found[some, child.row(0)] = rows[:, head:]
             fits[some] = fitting(rows, rooms)
-        drawn = found[:, order].copy()  # a gap above the parent's number, or the number itself
-        above = next((each for each in child.above if each.place == child.order), None)
-        if above is not None:  # the order is needed by the next rows; other gaps are turned back at the end
-            _turned_back(found, some, order, above)
+        row.first[:] = found[:, order]
+        if row.above is not None:  # the order is needed by the next rows; other gaps are turned back at the end
+            _turned_back(found, some, order, row.above)
         told.drawn(len(some))
         tree = self.following[number]
         known, repeats = head + 1 + child.parts, self.repeats[number]
         first = known + len(repeats)
         again = tuple((known + at, head + 1 + place, first + place) for at, place in enumerate(repeats))
-        units = np.flatnonzero(many > 1)
-        if not len(units) or not tree.tree.nodes:
-            return fits
         odds = ComponentOdds(tree.tree, known, head)
         begun = odds.begun(found[:, :head])
-        gaps, below = np.zeros((len(found), child.most)), found[:, 0 if above is None else above.below]
-        row = OrderedRows(gaps=gaps, below=below, above=above, period=child.period, highest=child.highest)
-        limits = np.full((len(found), child.most), float(child.highest))
-        if child.order < 0:
-            reached = np.zeros(len(found))
-        elif cut:
+        limits, reached = np.full((len(found), child.most), float(child.highest)), row.least.copy()
+        if cut and child.order >= 0:
             limits, reached = _limits(found[:, order], many, child, rng), found[:, order].copy()
-        else:  # as early as the first row can be
-            least = np.full(len(found), 0.0 if above is not None else child.lowest)
-            reached = row.numbers(np.arange(len(found)), least)[:, 0]
         for turn in range(1, child.most):
             units = np.flatnonzero((many > turn) & fits)
-            if not len(units):
+            if not len(units) or not tree.tree.nodes:
                 break
             rows = np.zeros((len(units), first + child.parts))
             rows[:, :head] = found[units, :head]
@@ -280,46 +271,38 @@ class RelatedGenerator(ArrayGenerator):
             found[units, child.row(turn)] = rows[:, first:]
             fits[units] = fitting(rows, rooms)
             if child.order >= 0:
-                gaps[units, turn] = rows[:, first + child.order]
-                reached[units] = lattices.above(gaps[units, turn], reached[units], child.period)
-                later = lattices.above(gaps[units, turn], rows[:, head + 1 + child.order], child.period)
+                gaps = row.gaps[units, turn] = rows[:, first + child.order]
+                reached[units] = lattices.above(gaps, reached[units], child.period)
+                later = lattices.above(gaps, rows[:, head + 1 + child.order], child.period)
                 found[units, child.row(turn).start + child.order] = np.minimum(later, child.highest)
             told.drawn(len(units))
         if child.order >= 0 and not cut:
-            units = np.flatnonzero((many > 1) & fits)
-            fits[units] = self._place_rows(found, number, child, row, units, drawn[units], rng)
+            units = np.flatnonzero((many > 0) & fits)
+            fits[units] = self._place_rows(found, number, child, row, units, rng)
         return fits
 
     def _place_rows(
-        self,
-        found: Floats,
-        number: int,
-        child: ChildPlace,
-        row: OrderedRows,
-        units: Ints,
-        drawn: Floats,
-        rng: np.random.Generator,
+        self, found: Floats, number: int, child: ChildPlace, row: OrderedRows, units: Ints, rng: np.random.Generator
     ) -> Mask:
         """Write the order of units' rows, whose gaps are kept, and return whose fit.
 
-        First numbers that nobody takes are drawn again, given that they fit.
+        A first number that fits no other unit is drawn again, given that it fits its own.
 
         Args:
             found: Heads and rows.
             number: The child table's number.
             child: Its place.
             row: The order as it was drawn.
-            units: ``(m,)`` units of several rows.
-            drawn: ``(m,)`` their first numbers.
+            units: ``(m,)`` units that have rows.
             rng: Public randomness.
         """
         many, tree, head = found[units, child.many], self.first[number].tree, child.head_width
-        first = row.exchanged(units, drawn, many, rng)
-        late = np.flatnonzero(~row.fit(units, first))
-        if len(late) and tree.nodes:
-            heads = np.hstack([found[units[late], :head], np.zeros((len(late), child.parts))])
-            room = RoomLeft(part=head + child.order, most=row.room(units[late]))
-            first[late] = draw_given(tree, heads, head, rng, rooms=[room])[:, room.part]
+        first = row.exchanged(units, many, rng)
+        beyond = np.flatnonzero(~row.fit(units, first))
+        if len(beyond) and tree.nodes:
+            heads = np.hstack([found[units[beyond], :head], np.zeros((len(beyond), child.parts))])
+            room = row.room(units[beyond], head + child.order)
+            first[beyond] = draw_given(tree, heads, head, rng, rooms=[room])[:, room.part]
         numbers = row.numbers(units, first)
         for turn in range(child.most):
             there = many > turn
@@ -329,6 +312,21 @@ class RelatedGenerator(ArrayGenerator):
 
 def _silent(units: float) -> None:
     """Ignore how much is drawn."""
+
+
+def _ordered_rows(found: Floats, child: ChildPlace) -> OrderedRows:
+    """Return the order of units' rows, none of which is drawn yet."""
+    above = next((each for each in child.above if each.place == child.order), None)
+    below, least = np.zeros(len(found)), np.full(len(found), float(child.lowest))
+    if above is not None:
+        below = found[:, above.below]
+        least = above.numbers(np.zeros(len(found)), below)
+    for floor in child.floors:
+        least = np.maximum(least, floor.least(found[:, floor.below]))
+    return OrderedRows(
+        first=np.zeros(len(found)), gaps=np.zeros((len(found), child.most)), below=below, above=above,
+        period=child.period, least=least, highest=child.highest,
+    )  # fmt: skip
 
 
 def _limits(first: Floats, many: Ints, child: ChildPlace, rng: np.random.Generator) -> Floats:

@@ -176,6 +176,11 @@ class IntegerDomain:
         """Integers of a day, where values have a time of day; else 1."""
         return self.lattices()[0] if self.hours() else 1
 
+    @property
+    def clock_from(self) -> int:
+        """The first integer whose rest within a day is a time of day."""
+        return self.first
+
     def gaps(self, first: int, last: int) -> IntegerDomain:
         """Return the integers of how far a value lies above another (:func:`doublure.support.lattices.gaps`).
 
@@ -299,7 +304,6 @@ class TimeDomain(NumberDomain):
 
         return np.arange(first, last + 1) if last - first + 1 <= _SINGLE else _even(first, last, _ROUND)
 
-
     @override
     def gaps(self, first: int, last: int) -> IntegerDomain:
         if self.period == 1:
@@ -322,6 +326,11 @@ class ClockGapDomain(TimeDomain):
     tapers: ClassVar[bool] = True
 
     day: int
+
+    @property
+    @override
+    def clock_from(self) -> int:
+        return max(self.first, self.day)
 
     @override
     def starts(self) -> Ints:
