@@ -66,6 +66,8 @@ class OrderedRows:
     def exchanged(self, units: Ints, many: Ints, rng: np.random.Generator) -> Floats:
         """Return first numbers ``(m,)``: units that do not fit exchange theirs with others, where both then fit.
 
+        Where a unit has to give way twice for another to fit, both stay as they are: rows would pile up at the bound.
+
         Args:
             units: ``(m,)``.
             many: ``(m,)`` their numbers of rows; units of as many exchange first numbers.
