@@ -40,6 +40,7 @@ def morning(seed: int = 3) -> np.ndarray:
 
 
 def fitted(own: db.Schema, frame: pd.DataFrame, folder: Any) -> Any:
+    folder.mkdir(exist_ok=True)
     plan = db.plan(own, method="statistics", epsilon=1.0, delta=1e-5, components=16, fit_steps=50)
     book = db.Ledger.create(folder / "a.ledger", dataset="people", epsilon=1.0, delta=1e-4)
     return db.fit(frame, plan, ledger=book, seed=1, out=folder / "run", progress=False)
@@ -77,8 +78,40 @@ def test_hours_are_kept_with_the_generator_and_hold_what_is_given(admitted):
 
 def test_even_hours_stay_even(tmp_path):
     frame = admissions(np.random.default_rng(4).integers(0, 24, ROWS))
-    found = in_hours(fitted(schema(), frame, tmp_path).sample(10_000, seed=2)["at"])
-    assert abs(found - 1 / 24).sum() / 2 < 0.08
+    apart = []
+    for turn in range(3):
+        found = in_hours(fitted(schema(), frame, tmp_path / str(turn)).sample(10_000, seed=2)["at"])
+        apart.append(abs(found - 1 / 24).sum() / 2)
+    assert np.mean(apart) < 0.06
+
+
+def stays(draw: np.random.Generator, short: float) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return stays that begin at any hour, and how long those are that last some minutes; others end at noon."""
+    begun = draw.integers(0, 350 * 1440, ROWS)
+    brief, nights = draw.random(ROWS) < short, draw.geometric(0.25, ROWS)
+    left = np.where(brief, begun + draw.integers(5, 40, ROWS), (begun // 1440 + nights) * 1440 + 660)
+    left += np.where(brief, 0, draw.integers(0, 120, ROWS))
+    start = np.datetime64("2020-01-01", "m")
+    frame = pd.DataFrame({"at": (start + begun).astype(str), "left": (start + left).astype(str)})
+    return frame.assign(sex=draw.choice(["F", "M"], ROWS)), (left - begun)[brief]
+
+
+@pytest.mark.parametrize("short", [0.0, 0.6])
+def test_the_later_of_two_moments_keeps_its_hours_and_short_stays_their_minutes(tmp_path, short):
+    """Measured from the earlier moment alone, a stay of some nights ended at any hour."""
+    frame, minutes = stays(np.random.default_rng(6), short)
+    own = schema(f"{MOMENTS}\n  left: {MOMENTS}".replace("'", ""), "constraints: [{at_most: [at, left]}]\n")
+    rows = fitted(own, frame, tmp_path).sample(6000, seed=2)
+    first, last = (pd.to_datetime(rows[name]) for name in ("at", "left"))
+    apart = (last - first).dt.total_seconds() / 60
+    assert (apart >= 0).all()
+    long = apart >= 1440
+    at_noon = last[long].dt.hour.isin([11, 12]).mean()
+    assert at_noon > 0.75
+    assert abs((apart < 60).mean() - short) < 0.1
+    if short:
+        assert apart[apart < 60].between(4, 41).mean() > 0.8
+        assert abs(apart[apart < 60].median() - np.median(minutes)) < 6
 
 
 def test_two_moments_in_order_stay_in_order(tmp_path):
