@@ -32,6 +32,9 @@ columns:
   day: {{type: integer, bounds: [0, 999], missing: false}}
   ward: {{type: category, values: [heart, lung], other: Other, missing: true}}
 """
+MOMENTS = PUBLIC.replace(
+    "day: {type: integer, bounds: [0, 999]", "day: {type: datetime, bounds: ['1969-12-01', '1970-02-01'], step: 60"
+)
 UNORDERED = PUBLIC.replace(", order: day", "")
 BOUGHT = (
     PUBLIC.replace(f"units: {PEOPLE_THERE}\n", f"units: {{learn: 1.0, magnitude: {PEOPLE_THERE}}}\n")
