@@ -623,7 +623,7 @@ def wards(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, list[
 
 
 def test_first_and_later_stays_begin_and_end_at_the_real_hours(wards) -> None:
-    """As plain numbers moments lost their clock: hours differed by .5 and .8."""
+    """As plain numbers moments lost their clock: hours differed by .65."""
     data, found = wards
     again = data["nr"].duplicated()
     for rows in found:

@@ -216,10 +216,10 @@ class _TimedGap(RealColumn):
 
 def _as_column(second: Column, lower: float, upper: float, timed: IntegerDomain | None = None) -> RealColumn:
     """Return a gap's own facts; they are not checked again, for a gap may span more than a column's bounds may."""
-    facts = {"bounds": (lower, upper), "step": second.unit or None, "missing": second.missing}
+    bounds, step = (lower, upper), second.unit or None
     if timed is not None:
-        return _TimedGap.model_construct(**facts, above=timed)
-    return RealColumn.model_construct(**facts, zero_inflated=lower == 0)
+        return _TimedGap.model_construct(bounds=bounds, step=step, missing=second.missing, above=timed)
+    return RealColumn.model_construct(bounds=bounds, step=step, missing=second.missing, zero_inflated=lower == 0)
 
 
 def _joined(reach: _Reach, before: _Reach) -> _Reach:
