@@ -10,10 +10,15 @@ import pytest
 
 import doublure as db
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.methods.statistics.tables import plan as tables_plan
 from doublure.methods.statistics.tables.hours import likely_hours
+from doublure.methods.statistics.tables.leaves import ColumnLeaves
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.plan import plan_releases
 from doublure.schema.columns.integer_domain import TimeDomain
+from doublure.support import lattices
+from doublure.support.lattices import PeriodWeights
 
 ROWS = 3000
 MOMENTS = "{type: datetime, bounds: [2020-01-01T00:00:00, 2020-12-30T23:59:59], missing: false}"
@@ -180,3 +185,52 @@ def test_midnights_of_days_without_a_time_make_no_minute_after_them_likelier():
     weights = [found.classes(np.array([at]), np.array([to]))[0] @ pulls for at, to in ((0, 0), (1, 719), (0, 1439))]
     assert weights[0] / weights[2] == pytest.approx(0.5, abs=0.01)
     assert weights[1] / weights[2] < 0.01
+
+
+# -- single values -----------------------------------------------------------------------------------------------------
+
+
+def heaviest_value(domain: TimeDomain, values: np.ndarray, noise: float, seed: int) -> float:
+    """Return the most rows that a fit of a column's releases gives to a single value, as lattices and hours draw it."""
+    draw, rows = np.random.default_rng(seed), values[:, None].astype(float)
+
+    def released(axis: Any) -> NoisyCounts:
+        counts = np.bincount(axis.of(rows), minlength=axis.size) + draw.normal(0, noise, axis.size)
+        return NoisyCounts(counts=counts, variance=noise**2)
+
+    node = Node(leaves=ColumnLeaves.of(domain, 0, domain.initial_partition()))
+    cells, runs = (released(node.leaves.axis(own)) for own in (np.arange(node.leaves.size), node.runs()))
+    lattice = released(noisy_tables._lattices(node.leaves))
+    hours = released(noisy_tables.hours_axis(node.leaves)) if domain.hours() else None
+    cut = noisy_tables._full(node.leaves, cells)
+    seen = [(cut, released(cut.axis(node.leaves)))]
+    node.locate(seen, cells, runs, lattice, hours)
+    again = noisy_tables._repeated(node, seen[0][1])
+    if len(again.starts):
+        node.locate([*seen, (again, released(again.axis(node.leaves)))], cells, runs, lattice, hours)
+    leaves, steps = node.leaves, domain.nested_steps()
+    weights = PeriodWeights(steps, leaves.pulls, np.resize(leaves.hours, max(1, len(leaves.hours))))
+    by_class, every = weights.classes(leaves.starts, leaves.ends), lattices.members(leaves.starts, leaves.ends, steps)
+    each = by_class / by_class.sum(1, keepdims=True) / np.maximum(every, 1)
+    return float((each.max(1) * leaves.mass[: len(each)]).max())
+
+
+@pytest.mark.parametrize("noise", [10.0, 20.0, 40.0])
+@pytest.mark.parametrize("unit", ["days", "minutes"])
+def test_noise_makes_no_value_that_repeats(unit, noise):
+    """Of even days and minutes none has rows of its own: a sum of noise is no spike. Ten fits of each."""
+    day = 1440 if unit == "minutes" else 1
+    domain = TimeDomain(first=0, last=1000 * day - 1, nullable=False, seconds=86_400 / day)
+    found = [
+        heaviest_value(domain, np.random.default_rng(seed).integers(0, 1000 * day, ROWS), noise, seed)
+        for seed in range(10)
+    ]
+    assert np.mean(np.array(found) > 2 * noise) <= 0.1
+    assert np.median(found) < (10 if unit == "days" else 1)
+
+
+@pytest.mark.parametrize("noise", [10.0, 20.0])
+def test_a_day_that_many_rows_have_is_found(noise):
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    values[:600] = 437
+    assert heaviest_value(TimeDomain(first=0, last=999, nullable=False), values, noise, 1) > 400

@@ -86,7 +86,7 @@ def draw(first: Ints, last: Ints, own: Ints, steps: Ints, chance: Floats) -> Int
     return drawn
 
 
-def gaps(numbers: Floats, below: Floats, period: int) -> Floats:
+def gaps(numbers: Floats, below: Floats, period: float) -> Floats:
     """Return how far numbers lie above others; from a period on, above the beginning of that in which the other lies.
 
     A longer gap then tells the time of day of the later of two moments, and a shorter one how long it is.
@@ -107,7 +107,7 @@ def gaps(numbers: Floats, below: Floats, period: int) -> Floats:
     return found
 
 
-def above(gaps: Floats, below: Floats, period: int) -> Floats:
+def above(gaps: Floats, below: Floats, period: float) -> Floats:
     """Return the numbers that lie so far above others; the inverse of :func:`gaps`.
 
     A gap that no two numbers have, of a period and less than what the lower one is past its beginning, still leads

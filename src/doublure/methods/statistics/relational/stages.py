@@ -313,7 +313,7 @@ class _CountedNumber(IntegerColumn):
 
 def _of_domain(domain: IntegerDomain, missing: Any = False) -> Column:
     bounds = _held(domain.first, max(domain.last, domain.first + 1))
-    return _CountedNumber(bounds=bounds, missing=missing, counted=domain)
+    return _CountedNumber(bounds=bounds, missing=missing, counted=replace(domain, unit=1.0))
 
 
 def _missing_as_value(domain: IntegerDomain) -> IntegerDomain:
