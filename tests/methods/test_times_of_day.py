@@ -218,7 +218,7 @@ def heaviest_value(domain: TimeDomain, values: np.ndarray, noise: float, seed: i
 @pytest.mark.parametrize("noise", [10.0, 20.0, 40.0])
 @pytest.mark.parametrize("unit", ["days", "minutes"])
 def test_noise_makes_no_value_that_repeats(unit, noise):
-    """Of even days and minutes none has rows of its own. Of ten fits to days with noise of ten rows, six had a spike."""
+    """Of even days and minutes none has rows of its own. Of ten fits to days, six had a spike."""
     day = 1440 if unit == "minutes" else 1
     domain = TimeDomain(first=0, last=1000 * day - 1, nullable=False, seconds=86_400 / day)
     found = [

@@ -15,9 +15,9 @@ from doublure.private.queries.counts import Counts
 from doublure.support.messages import Message, malformed
 
 VERSION = 7
-"""Version of the format. In version 6 gaps between moments were differences; in version 5 no identities were counted; in version 4 no hours were; in version 3 owners were
-told the schema where nothing is learned; in version 2 words and arrays travelled apart; in version 1 owners declared no
-units."""
+"""Version of the format. In version 6 gaps between moments were differences; in version 5 no identities were counted;
+in version 4 no hours were; in version 3 owners were told the schema where nothing is learned; in version 2 words and
+arrays travelled apart; in version 1 owners declared no units."""
 HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
 CHARGED = "charged"
 """Key of an owner's final answer whether a run stays charged."""
