@@ -492,8 +492,8 @@ def test_relations_within_a_row_outlive_the_noise_of_many_columns(tmp_path: Path
     real = kept(data)
     assert real[0] > 0.7
     assert real[1] > 5
+    plan = db.plan(Schema.parse(WITHIN), epsilon=2.0, delta=1e-5, accountant="rdp", components=64, fit_steps=400)
     for seed in range(3):
-        plan = db.plan(Schema.parse(WITHIN), epsilon=2.0, delta=1e-5, accountant="rdp", components=64, fit_steps=400)
         ledger = db.Ledger.create(tmp_path / f"ledger{seed}", dataset="stays", epsilon=2.0, delta=1e-4)
         found.append(kept(db.fit(data, plan, ledger=ledger, seed=seed, progress=False).sample(6000, seed=1)))
     cost, nights, same = np.mean(found, axis=0)
@@ -530,8 +530,8 @@ def test_a_row_at_any_place_is_counted_first_and_tells_the_others() -> None:
 def test_every_patient_has_a_row_however_loud_the_noise(tmp_path: Path) -> None:
     """Half of the noisy mass lay at no rows at all, and sampling went on for ever."""
     few = hospital(40)
+    plan = db.plan(Schema.parse(SCHEMA), epsilon=0.05, delta=1e-4, accountant="rdp", components=4, fit_steps=20)
     for seed in range(4):
-        plan = db.plan(Schema.parse(SCHEMA), epsilon=0.05, delta=1e-4, accountant="rdp", components=4, fit_steps=20)
         ledger = db.Ledger.create(tmp_path / f"ledger{seed}", dataset="hospital", epsilon=1, delta=0.1)
         rows = db.fit(few, plan, ledger=ledger, seed=seed, progress=False).sample(200, seed=seed)
         assert len(rows) == 200

@@ -6,6 +6,8 @@ alone: which rows are used, which of two births counts. Mutants beside it.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,7 @@ def without_person(base, nr):
     return base[base["nr"] != nr].reset_index(drop=True)
 
 
+@cache
 def planned(text):
     return plans.plan(Schema.parse(text), method="statistics", epsilon=9.0 if text == BOUGHT else 0.1, delta=1e-3,
                       accountant="rdp", **FEW)  # fmt: skip

@@ -31,6 +31,7 @@ that these names cannot clash with a column of the schema.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -99,7 +100,25 @@ def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
         schema: The public facts.
         anywhere: Whether rows at any place are counted; else first rows, and all that is given beside them.
     """
-    related = RelationalSchema.of(schema)
+    return _listed(_SchemaItself(RelationalSchema.of(schema)), anywhere)
+
+
+class _SchemaItself:
+    """A schema as a key: that one, and none that is equal."""
+
+    def __init__(self, schema: RelationalSchema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SchemaItself) and other.schema is self.schema
+
+
+@lru_cache(maxsize=4)  # a plan asks forty times
+def _listed(key: _SchemaItself, anywhere: bool) -> tuple[Stage, ...]:
+    related = key.schema
     root = _row_counts(related) | _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, root, 0)]
     for place, name in enumerate(related.children):

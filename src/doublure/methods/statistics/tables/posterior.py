@@ -583,7 +583,7 @@ class ColumnPosterior:
     def _step(self, point: _Point, damping: float) -> tuple[tuple[Floats, Floats, Floats], float]:
         """Return a Gauss-Newton step, and the loss's slope along it."""
         system = self._system(point, damping)
-        solved = linalg.solve(system.matrix, system.right, assume_a="sym", check_finite=False)
+        solved = np.linalg.solve(system.matrix, system.right)  # small: pivots by columns take half of symmetric ones
         cells, rest = len(self._first), len(self._first) + len(self.steps)
         density, pull, multipliers = np.split(solved, [cells, rest])
         known = system.by_cell * density[self._cell] + system.by_lattice @ pull + system.by_sum @ multipliers
