@@ -193,9 +193,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was collected out of every later search for garbage: it stays to the end."""
+    """Leave what was collected out of every later search for garbage: it stays to the end. Search seldom."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -20,6 +20,8 @@ from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.queries.sums import BoundedSums
 from doublure.run.folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 PLENTY = math.inf
 
 

@@ -230,9 +230,10 @@ def test_the_schema_shown_is_read_and_every_key_is_described():
 
 @pytest.mark.parametrize(
     "name",
-    [*sorted(TYPED - {"index"}), pytest.param("index", marks=exhaustive)],  # cli/test_demo.py has a smaller demo
+    ["choosing-epsilon", *(pytest.param(page, marks=exhaustive) for page in ("index", "install"))],
 )
 def test_the_commands_run_as_shown(name, tmp_path, monkeypatch):
+    """Two pages show the demo, of which cli/test_demo.py has a smaller one."""
     monkeypatch.chdir(tmp_path)
     db.Schema.load(db.datasets.adult_schema_path()).save("adult.schema.yaml")
     page = Page(name=f"{name}.md", printed=(), left=lambda: True, commands=0)

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import doublure as db
 from doublure.run.rehearsal import rehearse
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 QUICK_IMAGES: dict[str, dict[str, Any]] = {
     "statistics": {"fit_steps": 2, "features": 64, "batch": 8},
     "guided": {"fit_steps": 2, "features": 64, "batch": 8, "view_images": 100, "labeller_steps": 2, "view_width": 20},

@@ -39,6 +39,8 @@ from doublure.releasing.reading import ContentMismatch
 from doublure.releasing.writing import WRITERS
 from doublure.support import files
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 ANYBODY, ELSEWHERE = "anybody", "the ledger and the key alone"
 ROWS = 40
 PEOPLE = """

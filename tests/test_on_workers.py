@@ -22,6 +22,8 @@ from doublure.run import worker_tasks
 from doublure.run.worker_records import WorkerRecords
 from doublure.support import extras
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 RULED = SEVERAL.replace("kind: table", "kind: table\nmisfit: coerce") + (
     'constraints:\n  - implies: {when: {job: cook}, then: {out: "no"}}\n'
 )

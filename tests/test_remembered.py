@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from types import ModuleType
 
 import numpy as np
 import pytest
-from remembered import log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve
+from remembered import log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve, remembered_price
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,23 @@ def test_a_curve_is_computed_once_and_each_asker_has_a_copy(untouched):
             first += 1.0
             assert ours(*given).tolist() == compute(*given).tolist()
     assert len(asked) == 4
+
+
+def test_a_price_is_computed_once_while_nothing_is_edited_or_replaced(monkeypatch):
+    module = ModuleType("priced")
+    exec("def half(x): return x / 2\n\ndef price(x, *, more=0): return half(x) + more", vars(module))
+    compute = module.price
+    ours = remembered_price(compute, module)
+    first = ours(4)
+    assert ours(4) is first  # a float of its own each time it is computed
+    assert (ours(4), ours(4.0), ours(4, more=1)) == (2, 2, 3)
+    for function, told in ((module.half, lambda x: x), (compute, lambda x, *, more=0: 4)):
+        with monkeypatch.context() as patch:
+            patch.setattr(function, "__code__", told.__code__)
+            assert ours(4) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "half", lambda x: 9 * x)
+        assert ours(4) == 36
+    assert ours(4) == 2
+    with pytest.raises(TypeError):
+        ours("4")

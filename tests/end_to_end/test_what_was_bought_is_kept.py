@@ -36,6 +36,8 @@ from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
 from doublure.support import files
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 UNITS = 120
 TABLE = f"""
 doublure: 1
@@ -186,6 +188,8 @@ class Watch:
 
         self.patch.setattr(Partitions, "ask", watched)
         self.patch.setattr(AnswersInFolder, "room", fails_after)
+        for name in ("rehearse", "_refuse_forged"):  # of thirty fits of one plan each would take longer than the fit
+            self.patch.setattr(fitting, name, lambda *given, **named: None)
         for owner, name in ONCE:
             self._fails_once(owner, name)
 

@@ -108,6 +108,6 @@ class AnySynthesizer:
     sample = draw
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_synthesizer(schema):
     return lambda rows, under=schema: AnySynthesizer(under, rows)

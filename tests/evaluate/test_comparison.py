@@ -18,6 +18,13 @@ def two(make_synthesizer, real, shuffle_columns):
     return {"good": make_synthesizer(real), "poor": make_synthesizer(shuffle_columns(real))}
 
 
+@pytest.fixture(scope="module")
+def compared(make_synthesizer, real, holdout, shuffle_columns):
+    """The comparison of two such."""
+    two = {"good": make_synthesizer(real), "poor": make_synthesizer(shuffle_columns(real))}
+    return evaluate.compare(two, real, holdout)
+
+
 def test_the_same_figures_for_each(two, real, holdout):
     found = evaluate.compare(two, real, holdout, seed=4)
     good, poor = found.contenders
@@ -32,37 +39,32 @@ def test_the_same_figures_for_each(two, real, holdout):
     assert good.scores[ranked].value > poor.scores[ranked].value
 
 
-def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdout):
-    found = evaluate.compare(two, real, holdout)
-    lines = [line for line in str(found).splitlines() if not line.startswith(KNOWN)]
+def test_the_table_names_everybody_and_says_that_it_is_internal(compared):
+    lines = [line for line in str(compared).splitlines() if not line.startswith(KNOWN)]
     assert lines[0] == "INTERNAL: computed on real data: do not publish"
     assert lines[1].split() == ["good", "poor", "independent", "columns", "real", "rows", "good", "is"]
     shown = [line for line in lines[3:] if line and not line.startswith(("good:", "poor:", "* best"))]
-    assert [line.split("  ")[0] for line in shown] == [entry.score.name for entry in found.side_by_side]
-    assert json.loads(found.to_json())["internal"] == "computed on real data: do not publish"
+    assert [line.split("  ")[0] for line in shown] == [entry.score.name for entry in compared.side_by_side]
+    assert json.loads(compared.to_json())["internal"] == "computed on real data: do not publish"
 
 
-def test_columns_that_find_no_room_stand_below(two, real, holdout):
-    found = evaluate.compare(two, real, holdout)
+def test_columns_that_find_no_room_stand_below(compared):
     said = ("good:", "poor:", "* best", KNOWN)
-    whole = [line for line in str(found).splitlines()[1:] if line and not line.startswith(said)]
+    whole = [line for line in str(compared).splitlines()[1:] if line and not line.startswith(said)]
     assert max(map(len, whole)) > 60
-    narrow = found.text(60).splitlines()[1:]
+    narrow = compared.text(60).splitlines()[1:]
     table = [line for line in narrow if line and not line.startswith(said)]
     assert max(map(len, table)) <= 60
     assert sorted(set(" ".join(table).split())) == sorted(set(" ".join(whole).split()))
     assert sum(line.startswith("Accuracy ") for line in table) == narrow.count("") > 1
-    assert found.text(10_000) == str(found)
+    assert compared.text(10_000) == str(compared)
 
 
-def test_rows_that_the_fits_have_seen_are_said_to_be(two, real, holdout):
-    seen = "! The test rows are not held out: "
-    assert [line.startswith((KNOWN, seen)) for line in str(evaluate.compare(two, real)).splitlines()[1:3]] == [
-        True,
-        True,
-    ]
-    assert seen in str(evaluate.compare(two, real))
-    assert seen not in str(evaluate.compare(two, real, holdout))
+def test_rows_that_the_fits_have_seen_are_said_to_be(compared, two, real):
+    seen, said = "! The test rows are not held out: ", str(evaluate.compare(two, real))
+    assert [line.startswith((KNOWN, seen)) for line in said.splitlines()[1:3]] == [True, True]
+    assert seen in said
+    assert seen not in str(compared)
 
 
 def test_other_columns_are_refused(two, real):
@@ -107,8 +109,8 @@ def test_what_a_run_was_not_asked_is_said_and_is_a_dash(make_synthesizer, untarg
     assert len(rows) == len(PREDICTIONS)
 
 
-def test_the_same_schema_asks_the_same(two, real, holdout):
-    assert evaluate.compare(two, real, holdout).differences == ()
+def test_the_same_schema_asks_the_same(compared):
+    assert compared.differences == ()
 
 
 def test_other_targets_are_refused(make_synthesizer, schema, real, holdout):

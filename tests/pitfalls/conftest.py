@@ -516,6 +516,13 @@ def _few_draws(few_draws: None) -> None:
     """What is drawn to settle margins is no part of what is checked here."""
 
 
+@pytest.fixture(scope="module")
+def watching() -> Iterator[Lab]:
+    """A lab for what several tests of a module look at; nothing is planted in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield Lab(patch)
+
+
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     torch.set_num_threads(1)

@@ -6,6 +6,8 @@ these. Keys of orders repeat here, within a customer and between customers, and 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,6 +77,7 @@ def without(data, nr):
     return {name: table.reset_index(drop=True) for name, table in left.items()}
 
 
+@cache
 def planned(text=PUBLIC):
     return plans.plan(
         Schema.parse(text), method="statistics", epsilon=9.0 if text == BOUGHT else 0.1, delta=1e-3, accountant="rdp",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -121,6 +121,10 @@ ODD_UNITS = {
     "as many as are used": one_more(MOST, 2),
     "many more than are used": one_more(40, 40),
     "a key like no other": one_more(2, 2, born=None),
+    "at the ends": {
+        **one_more(5, 2, born=None),
+        "stays": rows(["one more"] * 5, np.random.default_rng(9)).assign(day=999),
+    },
     "on one day": {**one_more(3, 1), "stays": pd.DataFrame({"nr": ["one more"] * 3, "day": [5] * 3, "ward": "heart"})},
 }
 
@@ -135,6 +139,7 @@ def without_unit(base, nr):
     return {name: table[table["nr"] != nr].reset_index(drop=True) for name, table in base.items()}
 
 
+@cache
 def planned(text=PUBLIC):
     return plans.plan(Schema.parse(text), method="statistics", epsilon=9.0 if text == BOUGHT else 0.1, delta=1e-3,
                       accountant="rdp", **FEW)  # fmt: skip
@@ -144,20 +149,25 @@ def counted(lab, tables, text=PUBLIC, like=None):
     return lab.counted(open_related(tables), planned(text), like=like)
 
 
-def check_whole_units_move_what_was_paid_for(lab, text=PUBLIC):
-    """A unit moves all tables together by 1/σ in units of their noise if it shows all that one can, never by more."""
+@pytest.fixture(scope="module", params=[PUBLIC, BOUGHT, ABOVE], ids=["declared", "bought", "above the root"])
+def runs(request, watching):
+    """Return a run, and its neighbours' by name, which meet its noise again; whether all is declared."""
     base = units()
-    kept = counted(lab, base, text)
+    kept = counted(watching, base, request.param)
+    near = {name: with_unit(base, more) for name, more in ODD_UNITS.items()} | {"one less": without_unit(base, "p7")}
+    others = {name: counted(watching, each, request.param, like=kept) for name, each in near.items()}
+    return kept, others, request.param != BOUGHT
+
+
+def test_whole_units_move_what_was_paid_for(lab, runs):
+    """A unit moves all tables together by 1/σ in units of their noise if it shows all that one can, never by more."""
+    kept, others, declared = runs
     paid = 1 / kept.public["noise_multiplier"]
-    moved = {
-        name: lab.price(kept, counted(lab, with_unit(base, more), text, like=kept)) for name, more in ODD_UNITS.items()
-    }
-    for full in ("as many as are used", "many more than are used", "a key like no other"):
-        assert moved[full] == pytest.approx(paid, rel=1e-9)
+    moved = {name: lab.price(kept, other) for name, other in others.items()}
     assert max(moved.values()) <= paid * (1 + 1e-9)
     assert 0 < moved["alone"] < moved["one row"] < paid
-    for nr in ("p7",):
-        assert lab.price(kept, counted(lab, without_unit(base, nr), text, like=kept)) <= paid * (1 + 1e-9)
+    for full in ("as many as are used", "many more than are used", "a key like no other") if declared else ():
+        assert moved[full] == pytest.approx(paid, rel=1e-9)
 
 
 def check_a_unit_moves_no_more_than_was_paid_for(lab):
@@ -173,22 +183,21 @@ def test_a_unit_moves_no_more_than_was_paid_for(lab):
     check_a_unit_moves_no_more_than_was_paid_for(lab)
 
 
-def check_nothing_seen_depends_on_a_unit(lab, text=PUBLIC):
-    base = units()
-    kept = counted(lab, base, text)
-    for more in ODD_UNITS.values():
-        lab.assert_same_public(kept, counted(lab, with_unit(base, more), text, like=kept))
-    lab.assert_same_public(kept, counted(lab, without_unit(base, "p7"), text, like=kept))
+def test_nothing_seen_depends_on_a_unit(lab, runs):
+    kept, others, _ = runs
+    for other in others.values():
+        lab.assert_same_public(kept, other)
 
 
-@pytest.mark.parametrize("text", [PUBLIC, ABOVE], ids=["alone", "above the root"])
-def test_whole_units_move_what_was_paid_for(lab, text):
-    check_whole_units_move_what_was_paid_for(lab, text)
-
-
-@pytest.mark.parametrize("text", [PUBLIC, BOUGHT, ABOVE], ids=["declared", "bought", "above the root"])
-def test_nothing_seen_depends_on_a_unit(lab, text):
-    check_nothing_seen_depends_on_a_unit(lab, text)
+def test_every_stage_counts_a_unit_in_one_cell_of_each_table_at_most(runs):
+    """However many rows it has: it moves each table by one in one cell, or not at all."""
+    kept, others, _ = runs
+    moved = [
+        (theirs - mine).abs().max()
+        for other in others.values()
+        for mine, theirs in zip(kept.queries, other.queries, strict=True)
+    ]
+    assert max(moved) == 1
 
 
 def alike(ward):
@@ -264,7 +273,7 @@ def test_dearer_counts_are_caught(lab, edits):
     for edit in (*edits, LIMIT):
         lab.plant(*edit)
     with pytest.raises((AssertionError, DoublureError)):
-        check_whole_units_move_what_was_paid_for(lab)
+        check_a_unit_moves_no_more_than_was_paid_for(lab)
 
 
 # -- what belongs to whom --------------------------------------------------------------------------------------------
@@ -471,24 +480,6 @@ def test_a_cell_that_refuses_tables_or_goes_to_another_is_caught(lab, edit):
     lab.plant(opening.RelatedSource, "_read", edit)
     with lab.caught():
         check_no_cell_refuses_tables_or_changes_another_unit()
-
-
-# -- brute force -----------------------------------------------------------------------------------------------------
-
-
-def test_every_stage_counts_a_unit_in_one_cell_of_each_table_at_most(lab):
-    """However many rows it has: it moves each table by one in one cell, or not at all."""
-    base = units()
-    kept = counted(lab, base)
-    worst = 0.0
-    for stays, spoken in itertools.product((0, 1, 2, 5), (0, 2)):
-        more = one_more(stays, spoken, born=None)
-        more["stays"]["day"] = 999
-        other = counted(lab, with_unit(base, more), like=kept)
-        for mine, theirs in zip(kept.queries, other.queries, strict=True):
-            moved = (theirs - mine).abs()
-            worst = max(worst, float(moved.max()))
-    assert worst == 1
 
 
 def test_records_are_taken_by_their_own_numbers_alone():

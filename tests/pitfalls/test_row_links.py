@@ -6,6 +6,8 @@ repeat within an author and between authors. A neighbour lacks one employee with
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,9 +122,13 @@ def test_units_that_meet_are_caught(lab, owner, name, edits):
         check_a_unit_shows_the_same_whoever_else_there_is()
 
 
+@cache
+def planned():
+    return plans.plan(Schema.parse(PUBLIC), method="statistics", epsilon=0.1, delta=1e-3, accountant="rdp", **FEW)
+
+
 def counted(lab, data, like=None):
-    plan = plans.plan(Schema.parse(PUBLIC), method="statistics", epsilon=0.1, delta=1e-3, accountant="rdp", **FEW)
-    return lab.counted(open_related(data), plan, like=like)
+    return lab.counted(open_related(data), planned(), like=like)
 
 
 def check_a_unit_moves_no_more_than_was_paid_for(lab):

@@ -1,8 +1,9 @@
 """Remember what other libraries computed from plain numbers: most of a suite's time would go into computing it again.
 
 A plan is priced when it is made, read, fitted, sampled and released, and many tests have the same plan. What is
-remembered lies in dp-accounting and typer alone, below every function of doublure: an edit of ours asks them for
-something else, and is answered with something else. An order that dp-accounting leaves out is computed every time,
+remembered lies in dp-accounting and typer, below every function of doublure: an edit of ours asks them for something
+else, and is answered with something else. Prices of whole plans and cards are remembered too, as long as nothing in the
+modules that compute them is replaced or edited. An order that dp-accounting leaves out is computed every time,
 since it says so in a log. Its sums over binomial coefficients are added up here in the same order, to the same bits
 (``test_remembered.py``), without computing the coefficients anew.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,10 @@ _done: set[str] = set()
 
 def install() -> None:
     """Remember what the libraries that are imported by now return."""
-    for name, replace in (("dp_accounting.pld", _distributions), ("dp_accounting.rdp", _curves), ("typer", _commands)):
+    for name, replace in (
+        ("dp_accounting.pld", _distributions), ("dp_accounting.rdp", _curves), ("typer", _commands),
+        ("doublure.private.accounting", _prices), ("doublure.releasing.verifying", _prices_again),
+    ):  # fmt: skip
         if name in sys.modules and name not in _done:
             replace()
             _done.add(name)
@@ -160,3 +165,48 @@ def _commands() -> None:
         return dict(known[key])
 
     typer.main.get_params_from_function = remembered
+
+
+def _prices() -> None:
+    from doublure.private.accounting import calibration, composition, curves, events, sampled_gaussian
+
+    remember = remembered_price(composition.cost_of, calibration, composition, curves, events, sampled_gaussian)
+    calibration.cost_of = composition.cost_of = remember
+
+
+def _prices_again() -> None:
+    from doublure.releasing import repricing, verifying
+
+    recompute = remembered_price(repricing.recompute_epsilon, repricing)
+    verifying.recompute_epsilon = lambda touches, delta: recompute([*touches], delta)
+
+
+def remembered_price(compute: Callable[..., Any], *modules: ModuleType) -> Callable[..., Any]:
+    """Return what remembers prices by all that is asked, while nothing in the modules is replaced or edited.
+
+    Args:
+        compute: A function of one of them, whose arguments say in their repr all that they are.
+        modules: Where prices are computed.
+    """
+    known: dict[str, Any] = {}
+    spaces = [vars(module) for module in modules]
+    spaces += [vars(each) for space in spaces for each in space.values() if _is_ours(each, modules)]
+    found = [(space, name, each) for space in spaces for name, each in space.items() if each is not compute]
+    functions = {compute} | {each for _, _, each in found if isinstance(each, FunctionType)}
+    codes = [(function, function.__code__) for function in functions]
+
+    @wraps(compute)
+    def remembered(*given: Any, **named: Any) -> Any:
+        as_it_was = all(function.__code__ is code for function, code in codes)
+        if not as_it_was or any(space.get(name) is not each for space, name, each in found):
+            return compute(*given, **named)
+        key = repr((given, named))
+        if key not in known:
+            known[key] = compute(*given, **named)
+        return known[key]
+
+    return remembered
+
+
+def _is_ours(each: Any, modules: tuple[ModuleType, ...]) -> bool:
+    return isinstance(each, type) and each.__module__ in {module.__name__ for module in modules}

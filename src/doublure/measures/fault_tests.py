@@ -207,12 +207,12 @@ def decide(
 
 def _among_runs(sign: FaultStatistic, family: Family, level: float) -> tuple[float, float]:
     """Return the p-value of one more correct run having the inspected share, and the share where it is ``level``."""
-    from scipy.stats import t as student_t
+    from scipy.special import stdtr, stdtrit
 
     error, degrees = family.predict(sign)
     way, middle = (-1 if sign.fewer else 1), float(sign.angles[1:].mean())
-    p = float(student_t.sf(way * (sign.angles[0] - middle) / error, degrees))
-    reach = float(student_t.isf(level, degrees)) * error
+    p = float(stdtr(degrees, -way * (sign.angles[0] - middle) / error))
+    reach = -float(stdtrit(degrees, level)) * error
     limit = min(max(middle + way * reach, 0.0), math.pi / 2)
     return p, math.sin(limit) ** 2
 

@@ -50,10 +50,10 @@ class RecordPlacement(enum.Enum):
     """On disk, from which the records of each lot are read."""
 
 
-def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings) -> int:
+def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings, work: Work) -> int:
     """Return an estimate of a run's peak, libraries included."""
     torch = _TORCH_BYTES if chosen.needs_torch(schema, settings) else 0
-    return LIBRARIES_BYTES + torch + chosen.work(schema, settings).memory_bytes
+    return LIBRARIES_BYTES + torch + work.memory_bytes
 
 
 def memory_bytes() -> int | None:
@@ -88,8 +88,14 @@ def choose_placement(
         database: Whether a database counts them.
     """
     work = chosen.work(schema, settings)
-    there = memory_bytes() if memory is None else memory
-    scarce = there is not None and (memory is not None or needed_bytes(chosen, schema, settings) > there)
+    needed, there = needed_bytes(chosen, schema, settings, work), memory_bytes() if memory is None else memory
+    return _placement(work, needed, there, given=memory is not None, elsewhere=elsewhere, database=database)
+
+
+def _placement(
+    work: Work, needed: int, there: int | None, *, given: bool, elsewhere: bool, database: bool
+) -> RecordPlacement:
+    scarce = there is not None and (given or needed > there)
     if (work.counted_bytes if database else work.records_bytes) and (elsewhere or scarce):
         return RecordPlacement.IN_PARTITIONS
     if work.drawn_bytes and scarce and not elsewhere:
@@ -122,8 +128,8 @@ def refuse_too_large(
         SettingError: Naming the column that makes the networks wide, or the lot, and what to do.
     """
     work = chosen.work(schema, settings)
-    needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
-    placement = choose_placement(chosen, schema, settings, memory, elsewhere=elsewhere, database=database)
+    needed, there = needed_bytes(chosen, schema, settings, work), memory_bytes() if memory is None else memory
+    placement = _placement(work, needed, there, given=memory is not None, elsewhere=elsewhere, database=database)
     if placement is RecordPlacement.IN_PARTITIONS:
         needed += PARTITION_BYTES - work.counted_bytes
     elif placement is RecordPlacement.ON_DISK:

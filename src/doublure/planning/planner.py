@@ -332,7 +332,7 @@ def assemble(
     if noise is not None:
         delta = budget.training_delta if worst is None else worst[1]
         training = tuple(replace(access, delta=delta) for access in training)
-    guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst)
+    guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst, work.steps)
     return PlanContents(
         method=chosen.name,
         schema=schema,
@@ -345,7 +345,7 @@ def assemble(
         noise_multiplier=noise,
         max_grad_norm=chosen.max_grad_norm(settings),
         steps=work.steps,
-        memory_bytes=needed_bytes(chosen, schema, settings),
+        memory_bytes=needed_bytes(chosen, schema, settings, work),
         seconds_estimate=estimate_seconds(work),
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
@@ -380,6 +380,7 @@ def _guarantee(
     accountant: str | None,
     touches: tuple[Access, ...],
     worst: tuple[float, float] | None,
+    steps: int,
 ) -> Guarantee:
     unit, max_records = schema.unit.name, schema.used_records
     if budget.epsilon is None or budget.delta is None:
@@ -406,7 +407,7 @@ def _guarantee(
         accountant=accountant,
         sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
         noise_multiplier=_single_multiplier(training),
-        steps=chosen.work(schema, settings).steps,
+        steps=steps,
         noise_source=_EXACT if {access.whole for access in training} == {True} else chosen.noise_source(settings),
         assumptions=(*assumptions, *settings.assumptions),
         excluded=(

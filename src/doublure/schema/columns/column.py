@@ -221,7 +221,7 @@ class Column(Frozen):
 
     def fact(self, name: str) -> Any:
         """Return a fact or a setting by its key in a schema file; None where this type has no such key."""
-        return getattr(self, name) if name in type(self).model_fields else None
+        return self.__dict__.get(name)  # fields alone, and quicker than a look at the model: a plan asks 10⁵ times
 
     @property
     def tells_hour(self) -> bool:
