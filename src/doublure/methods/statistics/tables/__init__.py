@@ -20,7 +20,7 @@ fit a mixture   ``fitting`` (``fitted_mixture``): the tables as shares; ``pair_e
                 ``mixture_fit``: the descent, which ends at the level of the noise; ``borrowing``: what a class
                 takes from all rows
 draw            ``fitting`` (``finished``): the tree within the mixture; ``tree_fit``: the joint table of each edge;
-                ``target_fit``: the column that is drawn last
+                ``votes``: that of codes that determine codes; ``target_fit``: the column that is drawn last
 ==============  ======================================================================================================
 
 ``group_rows`` encodes rows for a critic, which ``guided`` alone has. :mod:`doublure.networks.tree` draws the rows.

@@ -156,6 +156,11 @@ class Node:
         return np.full(len(self.counts), self.variance) if self.each is None else self.each
 
     @property
+    def is_list(self) -> bool:
+        """Whether it is a list of categories or codes, which have no order."""
+        return self.patterns is None and not self.ordered
+
+    @property
     def ordered(self) -> bool:
         """Whether neighbouring groups are similar."""
         return self.leaves.domain.ordered

@@ -5,9 +5,11 @@ The steps for one edge, :func:`fit_edge`:
 1. :func:`denoise` denoises the noisy table around the mixture's expectation: a difference is kept where noise
    does not explain it. For two ordered columns differences are taken as wavelets, which detect a ridge that no single
    cell shows.
-2. :func:`empty_cells` empties the cells beside a row's one clear cell if next to nothing was counted there and the
-   mixture expects more. It then scales the table to its margins: the columns' own counts, or the mixture's if pairs
-   were counted within the target, where the mixture is more precise.
+2. Where values of a list determine those of another, each votes for one
+   (:mod:`doublure.methods.statistics.tables.votes`). Else :func:`empty_cells` empties the cells beside a row's one
+   clear cell if next to nothing was counted there and the mixture expects more. The table is then scaled to its
+   margins: the columns' own counts, or the mixture's if pairs were counted within the target, where the mixture is
+   more precise.
 3. :func:`fit_factors` finds the joint tables within components by iterative proportional fitting (Deming and Stephan
    1940). They agree with the table, and with the component's shares of the parent's and of the child's groups. Each is
    a product of three factors, and only those are held.
@@ -25,6 +27,7 @@ import numpy.typing as npt
 from doublure.methods.statistics.binning import james_stein_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
+from doublure.methods.statistics.tables.votes import voted_table
 
 _CUT = 2.2
 """Threshold of the garrote, in deviations of noise (Gao 1998)."""
@@ -79,7 +82,11 @@ def fit_edge(
     found = denoise(table, base, ordered=parent.ordered and child.ordered)
     if within:
         fine = base.sum(1), base.sum(0)
-    likely = empty_cells(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
+    voted = _voted(parent, child, found, table, fine)
+    if voted is None:
+        likely = empty_cells(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
+    else:
+        likely = _with_margins(voted, fine)
     # (f, m'): the child's fine groups added up to coarse ones, which the components' factors act on.
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
@@ -140,11 +147,7 @@ def empty_cells(
         if own.shape[1] > 1:
             _make_sure(own, said, seen, noise, enough)
             _make_groups_sure(own, said, seen, noise, of, enough)
-    found += 1e-9  # scaling cannot move a cell away from zero, and every margin must be reachable
-    for _ in range(30):
-        found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
-        found *= margins[1] / np.maximum(found.sum(0), _TINY)
-    return found
+    return _with_margins(found, margins)
 
 
 _FEW = 6
@@ -176,6 +179,37 @@ def fit_factors(
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------
+
+
+def _voted(
+    parent: Node, child: Node, believed: Floats, table: NoisyCounts, margins: tuple[Floats, Floats]
+) -> Floats | None:
+    """Return the table ``(f, f')`` of two lists of which the longer one determines the other; None if it does not.
+
+    Groups of several values have no vote, and keep what is believed of them.
+    """
+    if not (parent.is_list and child.is_list):
+        return None
+    if len(margins[0]) < len(margins[1]):
+        turned = _voted(child, parent, believed.T, replace(table, counts=table.counts.T), margins[::-1])
+        return None if turned is None else turned.T
+    alone = np.bincount(parent.fine) == 1
+    voters = replace(table, counts=table.counts[alone])
+    voted = voted_table(voters, margins[0][alone], parent.variance, margins[1])
+    if voted is None:
+        return None
+    found = believed.copy()
+    found[alone] = voted
+    return found
+
+
+def _with_margins(table: Floats, margins: tuple[Floats, Floats]) -> Floats:
+    """Return a table scaled to margins ``(f,)`` and ``(f',)``."""
+    found = table + 1e-9  # scaling cannot move a cell away from zero, and every margin must be reachable
+    for _ in range(30):
+        found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
+        found *= margins[1] / np.maximum(found.sum(0), _TINY)
+    return found
 
 
 def _towards(wanted: Floats, found: Floats) -> Floats:
