@@ -251,7 +251,7 @@ class RelatedGenerator(ArrayGenerator):
         known, repeats = head + 1 + child.parts, self.repeats[number]
         first = known + len(repeats)
         again = tuple((known + at, head + 1 + place, first + place) for at, place in enumerate(repeats))
-        odds = ComponentOdds(tree.tree, known, head)
+        odds = ComponentOdds(tree.tree, min(known, len(tree.tree.nodes)), head)  # no nodes: at most one row a parent
         begun = odds.begun(found[:, :head])
         limits, reached = np.full((len(found), child.most), float(child.highest)), row.least.copy()
         if cut and child.order >= 0:

@@ -320,19 +320,19 @@ class _CountedNumber(IntegerColumn):
     """A number as the fit counts it: its public cells, round values and hours decide what is planned.
 
     Attributes:
-        counted: Its integers.
+        integers: What stands for its values.
     """
 
-    counted: InstanceOf[IntegerDomain]
+    integers: InstanceOf[IntegerDomain]
 
     @override
     def integer_domain(self) -> IntegerDomain:
-        return self.counted
+        return self.integers
 
 
 def _of_domain(domain: IntegerDomain, missing: Any = False) -> Column:
     bounds = _held(domain.first, max(domain.last, domain.first + 1))
-    return _CountedNumber(bounds=bounds, missing=missing, counted=replace(domain, unit=1.0))
+    return _CountedNumber(bounds=bounds, missing=missing, integers=replace(domain, unit=1.0))
 
 
 def _missing_as_value(domain: IntegerDomain) -> IntegerDomain:
