@@ -3,7 +3,7 @@
 One series is the unit, add/remove, δ = 1e-5. All series are private: figures tell synthetic series from them, and a
 set of daily loads keeps the fifth aside that :mod:`series_methods` does. ``pjme`` (a region's load, whole days, with
 weekend and month), ``turbofan`` (windows of 16 cycles of NASA's FD001, 14 sensors, and how many cycles are left) and
-``ecg5000`` are public sets that nobody tuned for; their files are put into benchmarks/out/fetched as they are published.
+``ecg5000`` are public sets that nobody tuned for; their files are put into benchmarks/out/fetched as published.
 
     python benchmarks/series_dominance.py run [--data returns] [--arms ours simplest] [--epsilons 1 3 10] [--seeds 0]
     python benchmarks/series_dominance.py table       # means, and their standard errors
