@@ -18,8 +18,8 @@ from doublure.schema.columns import (
     RealColumn,
     Role,
 )
-from doublure.schema.fact_states import Learn
-from doublure.schema.scalars import label
+from doublure.schema.fact_states import Learn, listed, plain
+from doublure.schema.scalars import label, whole
 from doublure.schema.series_exogenous import FromExogenous
 
 ATTRIBUTE_TYPES = ("category", "ordinal", "boolean", "integer", "real")
@@ -115,6 +115,16 @@ Attribute = Annotated[
     CategoryAttribute | OrdinalAttribute | BooleanAttribute | IntegerAttribute | RealAttribute,
     Field(discriminator="type"),
 ]
+
+
+def described(column: Column) -> dict[str, Any]:
+    """Return a channel or attribute as a schema's file has it."""
+    facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
+    own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    found: dict[str, Any] = {"type": column.type} | facts | own
+    if isinstance(found.get("bounds"), list):
+        found |= {"bounds": [whole(end) for end in found["bounds"]]}
+    return found
 
 
 def refuse_lengths(attributes: Mapping[str, Any], length: int | None) -> None:
