@@ -19,8 +19,9 @@ from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import Attribute, described
 from doublure.support import yaml12 as yaml_text
 
-LABEL = "label"
-TAKEN = frozenset({LABEL, "labels", "images", "file", "doublure", "watermark", "guarantee"})
+LABEL, LABELS = "label", "labels"
+"""The column, and the array of it beside synthetic images."""
+TAKEN = frozenset({LABEL, LABELS, "images", "file", "doublure", "watermark", "guarantee"})
 """What files of synthetic images name, and no attribute is called."""
 MOST_VALUES = 256
 """Most values of an attribute, whose code is one byte beside the pixels."""
@@ -227,4 +228,4 @@ class ResolvedImageSchema(ImageSchema, ResolvedSchema):
     """The facts of a set of images, all of them known."""
 
 
-__all__ = ["LABEL", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]
+__all__ = ["LABEL", "LABELS", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]

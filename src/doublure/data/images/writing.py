@@ -14,7 +14,7 @@ from doublure.data.images.files import folder_name
 from doublure.data.images.records import Images, Pixels, columns_beside, in_range
 from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
 from doublure.errors import SettingError
-from doublure.schema.images import LABEL, ImageSchema, Pictures
+from doublure.schema.images import LABEL, LABELS, ImageSchema, Pictures
 from doublure.support import files
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n:
 
     def beside() -> dict[str, Any]:
         columns = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        named = columns.rename(columns={LABEL: "labels"})
+        named = columns.rename(columns={LABEL: LABELS})
         return {str(name): npz.plain(cells) for name, cells in named.items()} | dict(about)
 
     npz.write(
@@ -122,9 +122,9 @@ def _write_folder(chunks: Iterable[Images], path: Path, schema: ImageSchema, abo
                 file.write_bytes(png(_filed(pixels, schema.images), dict(about)))
                 names.append(file.relative_to(whole).as_posix())
             listed.append(columns_beside(chunk).assign(**{FILE: names}))
-        if schema.attributes and listed:
-            table = pd.concat(listed, ignore_index=True)[[FILE, *schema.columns]]
-            table.to_csv(whole / LIST, index=False, lineterminator="\n")
+        table = pd.concat(listed, ignore_index=True) if listed else pd.DataFrame()
+        if schema.attributes.keys() & {*table.columns}:
+            table[[FILE, *table.columns.drop(FILE)]].to_csv(whole / LIST, index=False, lineterminator="\n")
 
 
 def _filed(pixels: Pixels, rule: Pictures) -> Image.Image:

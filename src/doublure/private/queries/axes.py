@@ -278,7 +278,7 @@ class LinearIdentity:
 class OneRight:
     """The one of two answers that alone is a record's class: the first, the second, or neither alone.
 
-    A compact record has the two answers, as numbers of classes, and then its class as a one-hot block; others may follow.
+    A compact record has the two answers, as numbers of classes, then its class as a one-hot block; others may follow.
 
     Attributes:
         kinds: Number of classes.
