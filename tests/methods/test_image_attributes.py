@@ -168,7 +168,8 @@ def test_a_table_of_files_brings_them_and_a_folder_takes_them_out_again(syn, tmp
     assert table["age"].tolist() == made.attributes["age"].tolist()
     read = open_images(tmp_path / "out" / "images.csv").load(db.Schema.parse(TEXT + BESIDE)).content
     assert isinstance(read, Images)
-    for name in ("age", "scanner", "nodule"):
+    assert read.attributes["age"].tolist() == made.attributes["age"].tolist()
+    for name in ("scanner", "nodule"):
         assert read.attributes[name].astype(str).tolist() == made.attributes[name].astype(str).tolist()
     assert np.array_equal(read.images, made.images)
     again = open_images(made).load(db.Schema.parse(TEXT + BESIDE)).content

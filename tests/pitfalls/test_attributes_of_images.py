@@ -77,8 +77,8 @@ def test_one_image_moves_each_release_by_what_it_is_priced_at(asked, odd):
     more |= {name: np.array([cell]) for name, cell in odd.items()}
     both = {name: np.concatenate([cells, more[name]]) for name, cells in films().items()}
     for query, one, other in zip(queries, answers(films()), answers(both), strict=True):
-        moved = np.asarray(other.total, dtype=np.float64) - np.asarray(one.total, dtype=np.float64)
-        assert np.linalg.norm(moved) <= query.sensitivity.l2 * (1 + 1e-5)
+        moved = (np.asarray(other.total, dtype=float) - np.asarray(one.total, dtype=float)) * (one.unit or 1.0)
+        assert np.linalg.norm(moved) <= query.sensitivity.l2 * (1 + 1e-12)
     assert np.abs(moved).sum() == 3  # one cell in each of three tables
 
 
