@@ -235,7 +235,11 @@ class SeriesSchema(TextForm, Schema):
             raise ValueError("two attributes have the role target; keep one")
         refuse_lengths(self.attributes, None if isinstance(self.series.length, str) else self.series.length)
         check_exogenous(
-            self.series.exogenous, self.attributes, origin=self.series.origin, duration=self.series.duration
+            self.series.exogenous,
+            self.attributes,
+            origin=self.series.origin,
+            duration=self.series.duration,
+            step=self.series.seconds,
         )
         self._check_rules()
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 from typing_extensions import override
 
 from doublure.errors import printable
@@ -39,6 +39,10 @@ class _Attribute(Column):
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
     from_length: StrictBool = Field(default=False, description="how many steps a series has")
     from_exogenous: FromExogenous | None = Field(default=None, description="computed from a series' public readings")
+    reading: StrictStr | None = Field(default=None, description="their column, if it has another name than this")
+    part: tuple[StrictInt, StrictInt] | None = Field(
+        default=None, description="first and last step, from 0, of the part of a series whose readings are summed up"
+    )
 
     @property
     def from_moments(self) -> bool:
@@ -61,6 +65,10 @@ class _Attribute(Column):
     def _follows(self) -> _Attribute:
         if self.from_length and not self.integral:
             raise ValueError("from_length is a number of steps; make its type integer")
+        if self.from_exogenous is None and (self.reading is not None or self.part is not None):
+            raise ValueError("reading and part go with from_exogenous; add it, or remove them")
+        if self.part is not None and not 0 <= self.part[0] <= self.part[1]:
+            raise ValueError("part is not in order; write [first, last] steps, from 0")
         if self.from_exogenous is not None:
             if self.from_length or self.from_time is not None:
                 raise ValueError("from_exogenous and another from_ both say what it is; keep one")
