@@ -22,7 +22,7 @@ from doublure.support import yaml12 as yaml_text
 LABEL, LABELS = "label", "labels"
 """The column, and the array of it beside synthetic images."""
 TAKEN = frozenset({LABEL, LABELS, "images", "file", "doublure", "watermark", "guarantee"})
-"""What files of synthetic images name, and no attribute is called."""
+"""The names that files of synthetic images have, which no attribute may take."""
 MOST_VALUES = 256
 """Most values of an attribute, whose code is one byte beside the pixels."""
 LARGEST_SIDE = 1024

@@ -100,9 +100,11 @@ def require_condition(schema: Schema, *, attributes: bool = False) -> None:
     Raises:
         SchemaError: The label is a target only, or nothing would draw the attributes.
     """
-    if schema.kind == "images" and ImageSchema.of(schema).attributes and not attributes:
+    if schema.kind != "images":
+        return
+    if ImageSchema.of(schema).attributes and not attributes:
         remedy = "use method statistics, or guided; or leave them out"
         raise SchemaError("are beside the images, and this method draws none", field="attributes", remedy=remedy)
-    if schema.kind == "images" and LABEL in set(schema.columns) - set(schema.with_role("condition")):
+    if LABEL in set(schema.columns) - set(schema.with_role("condition")):
         remedy = "add condition to its roles, or take label out"
         raise SchemaError("is a target that nothing would make", field=f"{LABEL}.roles", remedy=remedy)

@@ -33,7 +33,7 @@ MOST_COMBINATIONS = 100_000
 drawn, as of series."""
 
 
-def combinations_of(schema: ImageSchema) -> int:
+def count_combinations(schema: ImageSchema) -> int:
     """Return the number of combinations of label and attributes."""
     return math.prod(groups_of(column) for column in schema.columns.values())
 
@@ -44,7 +44,7 @@ def refuse_too_many(schema: ImageSchema) -> None:
     Raises:
         SchemaError: Naming their number.
     """
-    if schema.attributes and (count := combinations_of(schema)) > MOST_COMBINATIONS:
+    if schema.attributes and (count := count_combinations(schema)) > MOST_COMBINATIONS:
         raise SchemaError(
             f"make {count:,} combinations with the label, and {MOST_COMBINATIONS:,} are the most",
             field="attributes",
