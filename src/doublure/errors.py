@@ -51,6 +51,8 @@ def printable(name: object) -> str:
 
 def escaped(text: str) -> str:
     """Return a text with every control, bidirectional and other invisible character escaped."""
+    if text.isprintable():  # the same characters, and quickly
+        return text
     return "".join(
         char if unicodedata.category(char)[0] not in "CZ" or char == " " else char.encode("unicode_escape").decode()
         for char in text

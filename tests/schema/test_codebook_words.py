@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -60,6 +62,22 @@ SAID = {
     "2022-01-01 00:00 to 2023-12-31": {"bounds": ["2022-01-01T00:00", "2023-12-31T23:59:59"]},
     "06:00 to 20:00": {"bounds": ["06:00", "20:00"]},
     "2 decimals": {"type": "real", "precision": 2},
+    "one decimal, 0 to 100": {"type": "real", "bounds": [0, 100], "precision": 1},
+    "whole number, 0 to 120": {"type": "integer", "bounds": [0, 120]},
+    "3 to 25 g/dL, one decimal": {"type": "real", "bounds": [3, 25], "precision": 1},
+    "number, 0 to 25": {"type": "real", "bounds": [0, 25]},
+    "1 Jan 1900 to 31 Dec 2023": {"bounds": ["1900-01-01", "2023-12-31"]},
+    "1. March 1900 - 30 Sept. 2023": {"bounds": ["1900-03-01", "2023-09-30"]},
+    "January 1, 1900 to December 31, 2023": {"bounds": ["1900-01-01", "2023-12-31"]},
+    "01/01/1900 to 31/12/2023": {"bounds": ["1900-01-01", "2023-12-31"]},
+    "1/1/1900 to 12/31/2023": {"bounds": ["1900-01-01", "2023-12-31"]},
+    "date, DD.MM.YYYY": {"type": "date", "date_format": "DD.MM.YYYY"},
+    "date (yyyy-mm-dd)": {"type": "date"},
+    "free text": {"type": "constant", "value": "(removed)"},
+    "identifier": {"type": "id"},
+    "yes / no": {"type": "boolean", "written": {"true": "yes", "false": "no"}},
+    "statutory, private or self-pay": {"type": "category", "values": ["statutory", "private", "self-pay"]},
+    "one of: a, b": {"type": "category", "values": ["a", "b"]},
     "Y / N": {"type": "boolean", "written": {"true": "Y", "false": "N"}},
     "statutory; self pay": {"type": "category", "values": ["statutory", "self pay"]},
     "statutory, private": {"type": "category", "values": ["statutory", "private"]},
@@ -84,6 +102,11 @@ UNREAD = {
     "25 to 3": "above the second",
     "2022-01-01 to 5": "two kinds",
     "31.02.1900 to 31.12.2023": "no day of the calendar",
+    "31 Feb 1900 to 31 Dec 2023": "no day of the calendar",
+    "01/02/1900 to 03/04/2023": "the day or the month may stand first",
+    "12/31/1900 to 31/12/2023": "the day or the month may stand first",
+    "0 to 5 million": "behind the range",
+    "day, night": "a sentence",
     "098 to 1001": "another width",
     "number, six digits": "a sentence",
     "yes, if known": "a sentence",
@@ -94,7 +117,10 @@ UNREAD = {
 }
 """What is not read of such a cell, and a part of why; None where a list is read all the same."""
 UNCERTAIN = {
-    "stay,stay,nights,free text,,": ("type: nights (no type", "values: free text (one text"),
+    "stay,stay,nights,a sentence,,": ("type: nights (no type", "values: a sentence (one text"),
+    "note,note,free text,,may be empty,": ("missing cells: may be empty (type constant has none",),
+    "word,,string,,,": ("type: string (no type",),
+    "twice,,integer,,never; may be empty,": ("missing cells: never; may be empty (it says both",),
     "size,size,category,0 to 100,,": ("values: 0 to 100 (type category has no such bounds",),
     'age,age,integer,"0 to 9, one decimal",,': ("type integer has no decimals",),
     "low,,number,,not known,": ("missing cells: not known (it may be a sentence",),
@@ -144,7 +170,10 @@ def test_a_cell_of_allowed_values_is_read_by_its_form(cell, facts, tmp_path):
 def test_a_cell_that_may_mean_two_things_is_not_read(cell, why, tmp_path):
     (entry,) = read_sheet(tmp_path, {"Variable": "x", "Allowed values": cell}).values()
     if why is None:
-        assert entry.facts == {"type": "category", "values": ["06:00", "noon, or later"]}
+        assert entry.facts == {
+            "type": "category",
+            "values": [part.strip() for part in re.split("[,;]", cell, maxsplit=1)],
+        }
         return
     assert entry.facts == {}
     (note,) = entry.notes
@@ -245,6 +274,10 @@ def test_a_sheet_of_a_workbook_drafts_the_data(tmp_path):
     {
         "What it means": "description", "Unknown coded as": "missing", "Codes for missing": "missing",
         "Range of values": "allowed", "Lowest": "lower", "Highest possible": "upper", "Responsible": None,
+        "What it is": "description", "May be blank?": "blank", "Can it be empty": "blank",
+        "Always filled in": "required",
+        "Required": "required", "Not null": "required", "MaximumValue": "upper", "Unit_of_Measure": "description",
+        "Format": "form", "missing_data": "missing", "PermittedValues": "allowed",
     }.items(),
 )  # fmt: skip
 def test_a_heading_in_other_words_is_known_by_one_of_them(heading, says):
@@ -258,6 +291,96 @@ def test_headings_that_could_mean_two_things_are_refused(header, tmp_path):
     assert headings(header.split(",")) is None
     with pytest.raises(SchemaError, match="the header has no key column; begin with column,type"):
         read(tmp_path, header=header)
+
+
+PEOPLE = [
+    ["Column", "What it is", "Values", "May be blank?"],
+    ["mrn", "patient number", "identifier", "never empty"],
+    ["dob", "date of birth", "1 Jan 1900 to 31 Dec 2023", "may be empty"],
+    ["sex", "sex", "1 = male, 2 = female", "no"],
+    ["icu", "intensive care", "yes / no", "never"],
+    ["hb", "haemoglobin", "3 to 25, one decimal", "empty if not measured"],
+    ["cost", "in EUR", "two decimals", "always filled in"],
+    ["visits", "visits", "whole number", "never blank"],
+    ["note", "doctor's words", "free text", ""],
+]
+
+
+def test_a_codebook_as_a_person_writes_it_is_read_whole(tmp_path):
+    pd.DataFrame(PEOPLE[1:], columns=PEOPLE[0]).to_excel(tmp_path / "book.xlsx", index=False)
+    found = read_metadata(tmp_path / "book.xlsx")
+    assert found.unread == ()
+    assert {name: dict(entry.facts) for name, entry in found.entries.items()} == {
+        "mrn": {"type": "id"},
+        "dob": {"bounds": ["1900-01-01", "2023-12-31"], "missing": True},
+        "sex": {"type": "category", "values": [1, 2], "missing": False, "value_labels": {"1": "male", "2": "female"}},
+        "icu": {"type": "boolean", "written": {"true": "yes", "false": "no"}, "missing": False},
+        "hb": {"type": "real", "bounds": [3, 25], "precision": 1, "missing": True},
+        "cost": {"type": "real", "precision": 2, "missing": False},
+        "visits": {"type": "integer", "missing": False},
+        "note": {"type": "constant", "value": "(removed)"},
+    }
+    assert all(entry.description and not entry.notes for entry in found.entries.values())
+
+
+def test_a_workbook_with_days_and_headings_of_a_repository_is_read(tmp_path):
+    day = pd.Timestamp
+    rows = [
+        ["VariableName", "Title", "DataType", "Format", "PermittedValues", "MinimumValue", "MaximumValue", "Required"],
+        ["born", "Birth", "date", "dd.mm.yyyy", None, day("1900-01-01"), day("2023-12-31"), "TRUE"],
+        ["paid", "Payer", "Categorical", None, "own, other", None, None, "FALSE"],
+        ["note", "Words", "text", "free text", None, None, None, "optional"],
+    ]
+    pd.DataFrame(rows[1:], columns=rows[0]).to_excel(tmp_path / "book.xlsx", index=False)
+    born, paid, note = read_metadata(tmp_path / "book.xlsx").entries.values()
+    bounds = ["1900-01-01", "2023-12-31"]
+    assert born.facts == {"type": "date", "date_format": "DD.MM.YYYY", "bounds": bounds, "missing": False}
+    assert paid.facts == {"type": "category", "values": ["own", "other"], "missing": True}
+    assert note.facts == {"type": "constant", "value": "(removed)"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "missing"),
+    [
+        ("May be blank?", "yes", True), ("May be blank?", "N", False), ("May be blank?", "9 = unknown", ["", "9"]),
+        ("May be blank?", "no, 9 = unknown", ["9"]), ("Required", "yes", False), ("Required", "no", True),
+        ("Required", "optional", True), ("Mandatory", "0", True), ("Missing", "missing", ["", "missing"]),
+        ("Missing", "may be empty; ?", ["", "?"]), ("Missing", "never empty; ?", ["?"]),
+        ("Missing", "n/a", ["", "n/a"]),
+        ("Missing", "must not be empty", False), ("Missing", "null", ["", "null"]), ("Nullable", "true", True),
+    ],
+)  # fmt: skip
+def test_words_for_empty_cells_are_read_under_any_heading(heading, cell, missing, tmp_path):
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Type": "integer", heading: cell}).values()
+    assert (entry.facts["missing"], entry.notes) == (missing, ())
+
+
+@pytest.mark.parametrize(
+    ("row", "pattern"),
+    [
+        (("patient number, such as 2024-00001", "identifier", ""), "{4 digits}-{5 digits}"),
+        (("patient", "identifier, e.g. MRN-001234", ""), "MRN-{6 digits}"),
+        (("patient", "identifier", "YYYY-NNNNN"), "{4 digits}-{5 digits}"),
+        (("number such as 100234", "identifier", ""), None),
+        (("number of a form", "identifier", ""), None),
+    ],
+)
+def test_an_example_of_an_id_gives_its_pattern(row, pattern, tmp_path):
+    cells = dict(zip(("What it is", "Values", "Format"), row, strict=True))
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", **cells}).values()
+    assert (entry.facts.get("pattern"), entry.notes) == (pattern, ())
+
+
+@pytest.mark.parametrize("cell", ["sometimes filled", "always empty", "never empty if admitted", "unknown", "depends"])
+def test_words_that_leave_empty_cells_open_are_said(cell, tmp_path):
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Type": "integer", "May be blank?": cell}).values()
+    assert "missing" not in entry.facts
+    assert f"not read of its missing cells: {cell} (" in entry.notes[0]
+
+
+def test_a_key_that_is_misspelt_is_still_told_in_a_codebook_of_keys(tmp_path):
+    with pytest.raises(SchemaError, match="row 1, owner: is not a key of a codebook"):
+        read(tmp_path, "a,integer,x", header="column,type,owner")
 
 
 def test_a_row_with_other_fields_and_a_column_twice_are_named(tmp_path):

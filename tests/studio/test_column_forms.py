@@ -261,3 +261,37 @@ def test_times_of_a_codebook_come_out_in_the_form_they_came_in(tmp_path, written
     cells = column.read(raw if spelling is None else raw.map(spelling), "seen", "refuse")
     shown = column.csv_cells(column.cells_of(column.numbers_of(cells)), marks).astype(str)
     assert list(shown) == list(raw)
+
+
+def test_what_a_made_column_needs_is_picked_and_its_form_says_why_nothing_is_empty(form_of):
+    client, _ = form_of({"type": "fake", "as": "phone"})
+    shown = client.get("/columns", params={"edit": "asked"}).text
+    above, further = shown.split('id="further-keys"')
+    assert '<select id="edit--as" name="edit--as"' in above
+    assert 'id="made-hint"' in further
+    hints = dict(re.findall(r'class="hint" id="edit--(\w+)-hint">([^<]*)', shown))
+    assert {"as", "locale", "pattern", "who", "per", "sex", "form"} <= {key for key, hint in hints.items() if hint}
+
+
+def test_an_id_says_what_it_becomes_and_its_form_proposes_the_pattern_of_public_words(tmp_path):
+    (tmp_path / "rows.csv").write_text("nr,age\n2024-00001,3\n2024-00002,4\n")
+    (tmp_path / "codes.csv").write_text(
+        'column,type,description\nnr,id,"case number, such as 2024-00001"\nage,integer,\n'
+    )
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="rows.csv", codebook="codes.csv", form="codebook").status_code == 200
+    assert "made anew: 1, 2, 3, …" in client.get("/columns").text
+    answer = client.get("/columns", params={"edit": "nr"})
+    assert "proposed by public words" in answer.text
+    assert client.post("/columns/keep", **said_again(answer, "/columns/keep")).status_code == 200
+    assert client.project.column("nr").facts["pattern"] == "{4 digits}-{5 digits}"
+    assert "made anew: 1, 2, 3, …" not in client.get("/columns").text
+
+
+def test_a_number_format_that_is_proposed_brings_its_decimals(form_of):
+    client, _ = form_of({"type": "real", "bounds": [0, 9], "missing": False})
+    shown = client.get("/columns", params={"edit": "asked", "declare": "format", "as": "#.##0,00"})
+    saved = said_again(shown, "/columns/keep")
+    assert (saved["edit--format"], saved["edit--precision"]) == ("#.##0,00", "2")
+    assert client.post("/columns/keep", **saved).status_code == 200
+    assert client.project.column("asked").facts["precision"] == 2

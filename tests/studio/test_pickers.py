@@ -15,6 +15,8 @@ import doublure as db
 from doublure.planning.offers import method_offers
 from doublure.releasing.sizes import count_of_rows, release_size
 from doublure.schema import Schema
+from doublure.schema.rules.registry import MODELS
+from doublure.studio.steps.rules import say
 from doublure.training.noisy_tables import NoisyTable
 
 SECRET = "Zyx-secret-cell"
@@ -492,3 +494,28 @@ def test_related_tables_are_accessible_and_fit_a_telephone(visitor):
     visitor.wait("and how tables hang together")
     assert visitor.violations() == []
     assert visitor.overflow() == 0
+
+
+RULES = {
+    "at_most": {"at_most": ["a", "b"]},
+    "equal": {"equal": ["a", "b"]},
+    "implies": {"implies": {"when": {"a": "missing"}, "then": {"b": [0, 1]}}},
+    "determines": {"determines": ["a", "b"], "map": {"file": "map.csv"}},
+    "sum": {"sum": {"total": "t", "of": ["a", "b"]}},
+    "combinations": {"combinations": "pairs.csv"},
+    "difference": {"difference": {"of": "los", "from": "a", "to": "b", "unit": "day"}},
+    "age": {"age": {"of": "age", "born": "dob", "at": "a"}},
+    "product": {"product": {"of": "t", "from": ["a", "b"]}},
+    "formula": {"formula": {"of": "t", "from": "a * 2"}},
+    "range": {"range": {"of": "a", "least": 100, "most": "0.5 * b"}},
+    "missing_together": {"missing_together": ["a", "b"]},
+    "point": {"point": ["lon", "lat"]},
+}
+
+
+def test_every_rule_is_said_in_words():
+    assert set(RULES) == {model.word for model in MODELS}
+    for word, rule in RULES.items():
+        said = say(rule)
+        assert "{" not in said, word
+        assert all(name in said for name in re.findall(r"'(\w+\.csv|lon|lat|dob)'", str(rule)))

@@ -7,7 +7,7 @@ import time
 from html import unescape
 
 import pytest
-from studios import StudioClient
+from studios import StudioClient, said_again
 
 import doublure as db
 from doublure.studio.steps import STEPS
@@ -81,7 +81,7 @@ def test_a_codebook_in_excel_is_dropped_in(folder):
     ("line", "where"),
     [
         ("Owner,Meaning", "codes.csv row 1"),
-        ("column,type,comment", "codes.csv row 1, comment"),
+        ("column,type,owner", "codes.csv row 1, owner"),
         ("column,type\nsex,coded", "codes.csv row 2, type"),
         ("column,type,values\nsex,integer,f|m", "codes.csv row 2"),
     ],
@@ -373,3 +373,71 @@ def test_a_list_of_one_value_is_shown_and_kept_without_the_mark_of_a_codebook(ch
     shown = chosen.get("/columns?edit=ward").text
     assert "MAIN |" not in shown
     assert re.search(r'name="edit--values"[^>]*>MAIN</textarea>', shown)
+
+
+JARGON = re.compile(r"\de-\d|TVD|\bpld\b|\brdp\b|total variation", re.IGNORECASE)
+"""Words of programs and statisticians, which stand in a fold or in code alone."""
+
+
+def in_the_open(page):
+    """Return the text of a page outside folds, code and forms of commands."""
+    text = re.sub(r"(?s)<(details|code|pre|script|style|select)\b.*?</\1>", " ", page.split('id="main"')[1])
+    fields = re.findall(r'<input[^>]* value="([^"]*)"', re.sub(r'<input type="hidden"[^>]*>', "", text))
+    return unescape(" ".join([re.sub(r"<[^>]+>", " ", text), *fields]))
+
+
+@pytest.mark.parametrize("method", ["auto", "guided", "dpgan"])
+def test_the_plan_is_told_without_jargon(described, method):
+    query = {"epsilon": "0.7", "delta": "3e-05", "method": method}
+    quick = '<main id="main">' + described.get("/budget/forecast", params=query).text
+    cap = {"cap_epsilon": "3", "cap_delta": "3e-05", "epsilon": "1", "delta": "2e-05", "dataset": "clinic"}
+    pages = [described.get("/budget").text, quick, described.post("/budget/keep", method=method, **cap).text]
+    pages.append(described.get("/fit").text)
+    for page in pages:
+        assert not JARGON.findall(in_the_open(page))
+    assert "0.00002" in in_the_open(pages[2])
+    assert "1 in 50,000" in in_the_open(pages[2])
+    assert ("total variation" in pages[2].lower()) == (method != "dpgan")  # for a statistician, in a fold
+
+
+def test_notes_of_a_codebook_go_once_many_columns_are_decided(folder):
+    book = "Variable,Meaning,Values\nage,in years,see the annex\nward,ward,one of the three\n"
+    (folder / "codes.csv").write_text(book)
+    client = StudioClient(folder)
+    assert client.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook").status_code == 200
+    note = "Codebook: not read of its values"
+    assert client.get("/columns").text.count(note) == 2
+    change = {"names": ["ward"], "whom": "ticked"}
+    assert client.post("/columns/apply", do="never_missing", **change).text.count(note) == 2  # values are open still
+    assert client.post("/columns/apply", do="values", many_values="A|B|C", **change).text.count(note) == 1
+    assert client.post("/columns/apply", do="propose", names=["age"], whom="ticked").status_code == 422
+    change = {"names": ["age"], "whom": "ticked"}
+    client.post("/columns/apply", do="never_missing", **change)
+    shown = client.post("/columns/apply", do="bounds", many_lower="0", many_upper="120", **change).text
+    assert note not in shown
+
+
+def test_a_point_is_said_in_words(tmp_path):
+    (tmp_path / "places.csv").write_text("lon,lat\n4.1,50.2\n5.1,51.3\n")
+    client = StudioClient(tmp_path)
+    assert client.post("/data/choose", place="places.csv", form="codebook").status_code == 200
+    shown = unescape(client.get("/columns").text)
+    assert "<code>lon and lat are one place on the map</code>" in shown
+
+
+def test_a_long_list_is_saved_with_one_schema_and_nothing_is_read_back(chosen, monkeypatch):
+    """What was written is not parsed to show it, and the schema that judged it is the one that is shown."""
+    from doublure.studio.project import FILE, Project
+    from doublure.support import yaml12
+
+    values = [f"{letter}{number:03d}" for letter in "ABCDEF" for number in range(300)]
+    form = said_again(chosen.get("/columns", params={"edit": "ward"}), "/columns/keep")
+    version, made, parsed = chosen.project.version, [], []
+    described, parse = Project.described, yaml12.parse
+    monkeypatch.setattr(Project, "described", lambda project, folder: made.append(1) or described(project, folder))
+    monkeypatch.setattr(yaml12, "parse", lambda text, name: parsed.append(name) or parse(text, name))
+    answer = chosen.post("/columns/keep", version=version, **form | {"edit--values": "\n".join(values)})
+    assert answer.status_code == 200
+    assert (len(made), FILE in parsed) == (1, False)
+    monkeypatch.undo()
+    assert chosen.project.column("ward").facts["values"] == values

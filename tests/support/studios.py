@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from doublure.studio.project import Project
+from doublure.studio.project import FILE, Project
 
 TOKEN = "a-token-of-a-test"
 ORIGIN = "http://127.0.0.1:8600"
@@ -38,8 +38,11 @@ class StudioClient:
 
     @property
     def project(self) -> Project:
-        """The project as it lies on the disk."""
-        return self.studio.project
+        """The project as it lies on the disk, which is what the studio goes by."""
+        found = self.studio.project
+        path = self.studio.folder.path(FILE)
+        assert not path.exists() or found == Project.load(path)
+        return found
 
     def get(self, address: str, **more: Any) -> Any:
         """Return the answer to a GET."""

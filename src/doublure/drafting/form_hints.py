@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from doublure.drafting.forms import dates
 from doublure.schema.columns import Column
 from doublure.schema.columns.date_format import DateFormat, is_iso
+from doublure.schema.columns.patterns import EXAMPLE
 from doublure.schema.columns.spelling import TextMarks
 
 _PART = r"(?:YYYY|JJJJ|AAAA|DD|TT|JJ|MM|D|T|M)"
@@ -30,6 +31,14 @@ _WRITTEN = re.compile(
 _COMMA = re.compile(r"(?<![\d.,])(?:(?P<grouped>\d{1,3}(?:\.\d{3})+)|\d+),(?P<rest>\d+)(?![\d.,])", re.ASCII)
 _THOUSAND = 3
 _COMMA_WORDS = re.compile(r"decimal comma|dezimalkomma|virgule décimale|coma decimal|decimale komma", re.IGNORECASE)
+
+
+_SUCH = re.compile(
+    r"(?i:such as|e\.? ?g\.?|for example|example|like|format|form|written(?: as)?|z\. ?B\.)[:,]?\s+[\"'“”]?"
+    r"(?P<id>[A-Za-z0-9#][A-Za-z0-9#/_.-]*[A-Za-z0-9#])"
+)
+"""An id that public words give as an example, or its form: ``such as 2024-00001``, ``format YYYY-NNNNN``."""
+_RUN = re.compile(r"\d+|(?<![A-Z])(?:Y{2,4}|N+)(?![A-Z])|#+|(?<=[YN])N+")
 
 
 class FormHint(NamedTuple):
@@ -73,7 +82,28 @@ def form_hint(column: Column, marks: TextMarks, words: Iterable[str]) -> FormHin
         read = f"as {now}" if now else f"with a decimal {'comma' if comma == ',' else 'point'}"
         form = "" if column.integral or comma == "," else _number_form(column, texts)
         return _hint(read, "format", form or ("#.##0" if column.integral else "0,00"), form if form != now else "")
+    if column.identifies:
+        return _hint("as any text, and made anew as 1, 2, 3, …", "pattern", EXAMPLE, id_pattern(texts))
     return FormHint(column.expected if column.bounded else "")
+
+
+def id_pattern(texts: Iterable[str]) -> str:
+    """Return the pattern of ids that public texts give an example of; empty without one, or for whole numbers.
+
+    Example:
+        >>> id_pattern(["patient number, such as 2024-00001"]), id_pattern(["format: MRN-NNNNNN"])
+        ('{4 digits}-{5 digits}', 'MRN-{6 digits}')
+        >>> id_pattern(["numbers such as 100234", "form of the visit"])
+        ''
+    """
+    for text in texts:
+        for each in _SUCH.finditer(text):
+            places = [f"{{{len(run)} digit{'s' if len(run) > 1 else ''}}}" for run in _RUN.findall(each["id"])]
+            whole = each["id"].isdigit() and not each["id"].startswith("0")
+            if places and not whole:
+                rest = _RUN.split(each["id"])
+                return "".join(part + place for part, place in zip(rest, [*places, ""], strict=True))
+    return ""
 
 
 def _hint(read: str, key: str, such: str, proposed: str) -> FormHint:

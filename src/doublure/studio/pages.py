@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from doublure.report.page import render_from, show_name
 
+_SMALL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e-\d+\b")
 _PACKAGE = "doublure.studio"
 _STATIC: Mapping[str, tuple[str, str, str]] = {
     "style.css": ("doublure.report", "templates/style.css", "text/css; charset=utf-8"),
@@ -20,7 +23,27 @@ _STATIC: Mapping[str, tuple[str, str, str]] = {
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Return the HTML of a page; see :func:`doublure.report.page.render`."""
-    return render_from(_PACKAGE, template, {"zipped": _pairs, **context})
+    return render_from(_PACKAGE, template, {"zipped": _pairs, "spelt": spelt, "one_in": one_in, **context})
+
+
+def spelt(text: object) -> str:
+    """Return a text with its small numbers written out: ``3e-05`` is for programs.
+
+    Example:
+        >>> spelt("delta 3e-05 is above 1.5e-06"), spelt(1e-9), spelt("phase-5e")
+        ('delta 0.00003 is above 0.0000015', '0.000000001', 'phase-5e')
+    """
+    return _SMALL.sub(lambda number: f"{Decimal(number[0]):f}", str(text))
+
+
+def one_in(chance: float) -> str:
+    """Return a small chance in words, with two digits.
+
+    Example:
+        >>> one_in(3e-5), one_in(1e-6)
+        ('1 in 33,000', '1 in 1,000,000')
+    """
+    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"
 
 
 def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:

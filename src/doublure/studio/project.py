@@ -232,7 +232,14 @@ class Project(Frozen):
     def to_yaml(self) -> str:
         """Return ``project.yaml``."""
         head = "# Written by doublure studio. The schema and the commands beside it follow from this file.\n"
-        return head + yaml12.dump(self.model_dump(mode="json", exclude_defaults=True) | {"studio": 1})
+        return head + yaml12.dump(self._plain() | {"studio": 1})
+
+    def as_loaded(self) -> Self:
+        """Return the project as :meth:`load` reads it from its file."""
+        return type(self).model_validate(self._plain())
+
+    def _plain(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     @classmethod
     def load(cls, path: Path) -> Project:

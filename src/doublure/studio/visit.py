@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -134,7 +135,7 @@ class Studio:
             seen = path.stat()
         except FileNotFoundError:
             return Project()
-        key = (seen.st_mtime_ns, seen.st_size)
+        key = _file_state(seen)
         if self._read is None or self._read[0] != key:
             self._read = (key, self._confined(Project.load(path)))
         return self._read[1]
@@ -232,9 +233,9 @@ class Studio:
     def _write(self, new: Project, before: Project) -> None:
         new = self._confined(new).changed(version=before.version + 1)
         files: dict[str, str] = {}
-        schema_file = new.schema_file
+        schema_file, schema = new.schema_file, None
         if new.columns and schema_file is not None and not new.own_schema:
-            new.described(self.folder)  # refuses what contradicts itself before anything is written
+            schema = new.described(self.folder)  # refuses what contradicts itself before anything is written
             content = new.schema_text()
             self._refuse_edited(self.folder.path(schema_file), {before.written, new.written})
             new = new.changed(written=_sha256(content.encode()))
@@ -242,6 +243,14 @@ class Studio:
         files |= {"commands.sh": commands_file(new), projects.FILE: new.to_yaml()}
         for name, text in files.items():
             write_private(self.root / name, text.encode())
+        new = new.as_loaded()
+        self._read = (_file_state((self.root / projects.FILE).stat()), new)
+        self._made = self._made if schema is None else (new, schema)
+
+
+def _file_state(seen: os.stat_result) -> tuple[int, int]:
+    """Return what tells that a file was written again."""
+    return seen.st_mtime_ns, seen.st_size
 
 
 def _undone(said: str) -> str:

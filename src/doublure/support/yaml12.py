@@ -159,10 +159,14 @@ def _too_much(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
 
 def dump(data: object) -> str:
     """Return YAML text that :func:`parse` reads back to the same data."""
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False)
+    return _dumped(data, width=110, default_flow_style=False)
 
 
 def inline(data: object) -> str:
     """Return YAML text on one line, for a column of a schema."""
-    text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True)
-    return text.removesuffix("\n").removesuffix("\n...")
+    return _dumped(data, width=10**9, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
+
+
+def _dumped(data: object, **form: Any) -> str:
+    with _no_collection():
+        return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **form))

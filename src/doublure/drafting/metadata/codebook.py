@@ -59,6 +59,8 @@ _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 _LONGEST_FACTS, _SHORTEST_LIST = 110, 40
 _EXACT, _GROUPED = 1e15, 1e4
 """Above the first a float may not be exact; below the second no comma is written, as a year has none."""
+_FIRST_DAY, _MIDNIGHT = "1900-01-01", "0:00:00"
+"""The first day of a workbook, and what its cell is read as: in a row with another day it is that day."""
 _TRUTHS = {"true": "yes", "false": "no"}
 """Characters of a column's facts in a line."""
 _EXAMPLES = {
@@ -151,7 +153,13 @@ def read(path: Path) -> DataDescription:
     rows = _rows(path)
     written = next(rows, [])
     header = [cell.strip().lower() for cell in written]
-    own_words = None if "column" in header else headings(written)
+    own_words = headings(written)
+    if (
+        own_words is not None
+        and "column" in header
+        and not any(says and key not in (*KEYS, *further()) for says, key in zip(own_words, header, strict=True))
+    ):
+        own_words = None
     keys: dict[int, str] = {}
     if own_words is None:
         _check_header(header, path.name)
@@ -230,7 +238,9 @@ def _rows(path: Path) -> Iterator[list[str]]:
         sheet: Any = container.opener(path.name)(path, None)
         yield (header := list(sheet.columns))
         for row in sheet.rows(header):
-            yield [_cell_text(cell) for cell in row.cells]
+            dated = any(isinstance(cell, datetime.date) for cell in row.cells)
+            cells = map(_cell_text, row.cells)
+            yield [_FIRST_DAY if dated and cell == _MIDNIGHT else cell for cell in cells]
     except DataError as error:
         raise SchemaError(error.message, field=error.field, remedy=error.remedy) from None
 
@@ -282,6 +292,7 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
 def _check_header(header: list[str], name: str) -> None:
     remedy = f"begin with {','.join(KEYS)}"
     if "column" not in header:
+        remedy += ", or with headings such as Variable, Meaning, Allowed values, May be empty"
         raise SchemaError("the header has no key column", field=f"{name} row 1", remedy=remedy)
     known = further()
     for key in header:

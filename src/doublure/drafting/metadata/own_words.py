@@ -13,6 +13,8 @@ from typing import Any
 
 from doublure.drafting.code_lists import levels_named
 from doublure.drafting.codebook import OMITTED, Entry, facts_with_files, last_second
+from doublure.drafting.form_hints import id_pattern
+from doublure.drafting.metadata.blank_words import answered, may_be_empty, plain_words
 from doublure.drafting.metadata.form import labelled, line, listed, meaning
 from doublure.drafting.metadata.ranges import (
     Range,
@@ -25,22 +27,27 @@ from doublure.drafting.metadata.ranges import (
     run,
 )
 from doublure.drafting.proposals import subject_named
+from doublure.errors import SchemaError
 from doublure.schema.columns import type_named, types, unmodelled_types
+from doublure.schema.columns.constant import REMOVED
+from doublure.schema.columns.date_format import is_iso
 from doublure.schema.columns.fake import SUBJECTS
 
 _HEADINGS: Mapping[str, str] = {
-    "column": "variable|variable name|field|field name|column name|item|name",
-    "type": "type|data type|datatype|format",
+    "column": "variable|variable name|field|field name|column|column name|item|name|element|element name|data element",
+    "type": "type|data type|datatype|variable type",
+    "form": "format|how it is written|written as",
     "allowed": "allowed values range|allowed values|permitted values|valid values|values|value labels|codes|coding|"
-    "categories|range|domain",
-    "lower": "min|minimum|lower|lower bound",
-    "upper": "max|maximum|upper|upper bound",
-    "missing": "missing|missing values|missing codes|may be missing|nullable",
-    "description": "meaning|description|label|variable label|definition|comment|comments|notes|remarks",
+    "categories|range|domain|value range|choices|options|response options",
+    "lower": "min|minimum|lower|lower bound|min value|minimum value",
+    "upper": "max|maximum|upper|upper bound|max value|maximum value",
+    "missing": "missing|missing values|missing codes|missing value code|missing data",
+    "description": "meaning|description|label|variable label|definition|comment|comments|notes|remarks|title|what|"
+    "what it is|what is it|long name|question|question text|unit|units|unit of measure|measurement unit",
 }
 """Meaning of a heading -> the headings, in small letters and without marks."""
 _STEMS: Mapping[str, str] = {
-    "missing": "missing|unknown|unavailable|empty|null",
+    "missing": "missing|unknown|unavailable|empty|null|blank",
     "description": "mean|meaning|means|description|describes|explanation|explains|definition|comment|remark",
     "lower": "minimum|lowest|least|smallest",
     "upper": "maximum|highest|greatest|largest",
@@ -48,6 +55,8 @@ _STEMS: Mapping[str, str] = {
     "type": "type",
 }
 """Meaning of a heading -> words that tell it in a heading that is not listed; the first decides."""
+_NAMED = frozenset({"name", "item", "title"})
+"""Headings that are words about a column where another heading names it."""
 _TYPES: Mapping[str, str] = {
     "id": "id|identifier|key",
     "integer": "integer|int|whole number|count",
@@ -58,25 +67,32 @@ _TYPES: Mapping[str, str] = {
     "boolean": "boolean|bool|yes no|y n|flag|true false",
     "category": "category|categorical|coded|code list|factor|nominal|list",
     "ordinal": "ordinal|ordered",
+    "constant": "free text|freetext|free form|free form text|open text|narrative|prose",
 }
+_STORED = frozenset({"text", "string", "character", "char", "varchar", "alphanumeric"})
+"""Words for how cells are stored, which say nothing of their values."""
 _SAYS = {word: says for says, words in _HEADINGS.items() for word in words.split("|")}
 _TYPE_OF = {word: own for own, words in _TYPES.items() for word in words.split("|")}
-_SUBJECT_OF = {re.sub("_", " ", subject): subject for subject in SUBJECTS} | {"name": "person_name", "e mail": "email"}
+_SUBJECT_OF = {subject.replace("_", " "): subject for subject in SUBJECTS} | {"name": "person_name", "e mail": "email"}
 _PROSE = frozenset({*_TYPE_OF, "text", "string", "free", "any", "characters", "digits", "letters"})
 """Words that describe values, and are none."""
 _TRUE = frozenset({"y", "yes", "true", "t", "1", "ja", "oui", "j"})
 _FALSE = frozenset({"n", "no", "false", "f", "0", "nein", "non"})
-_NEVER = frozenset({"never", "no", "none", "false", "not allowed", "mandatory", "required"})
 _EMPTY = frozenset({"empty", "blank", "empty cell", "empty cells", "blank cell", "nothing"})
-_MAY = frozenset({"yes", "true", "allowed", "possible", "optional", "may be empty", *_EMPTY})
+_ABOUT_MISSING: Mapping[str, bool | None] = {"missing": None, "blank": False, "required": True}
+"""Meaning of a heading of missing cells -> whether it asks if cells are filled; None for a list of texts."""
 _LABELLED = re.compile(r"\s*([^=:]+?)\s*[=:]\s*(.+?)\s*", re.DOTALL)
 _CLOCK = re.compile(r"\s*\d{1,2}:\d{2}(:\d{2})?\s*")
 _THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
 _OF_TYPE = re.compile(r"(fake|constant)(?:\s*[:=]\s*(?P<said>.*)|\s*\((?P<within>.*)\))?", re.DOTALL | re.IGNORECASE)
 _BOUNDED = {"number": ("integer", "real", "year"), "date": ("date", "datetime"), "time": ("time",)}
 """Kind of a range -> the column types that take it; one of moments is for ``datetime`` alone."""
+_BEHIND = re.compile(r"[,;:(]|\s(?=(?:between|from|with|such as|like)\s)")
+"""The mark or word between a type and more of its words."""
+_DATE_FORM = re.compile(r"(?=.*[Yy])(?=.*[Dd])[YyMmDdHhSs](?:[YyMmDdHhSsT .:/-]*[YyMmDdHhSs])?")
 _LONGEST_SAID = 110
 """Characters of a cell in a note: as many as of a column's facts in a line."""
+_NO_TYPE = "no type is called so"
 _ALONE = "one text alone may be a word about the values; end a single value with |"
 _SEVERAL = "it may be a sentence; separate values by | or ;"
 
@@ -88,14 +104,22 @@ def headings(header: Iterable[str]) -> list[str | None] | None:
         >>> headings(["Variable", "What it means", "Allowed values / range", "Unknown coded as", "Owner"])
         ['column', 'description', 'allowed', 'missing', None]
     """
-    plain = [_plain(cell) for cell in header]
-    found = [_SAYS.get(words) for words in plain]
-    once = all(found.count(says) <= 1 for says in _HEADINGS if says != "description")
+    plain = [plain_words(cell) for cell in header]
+    found = [_SAYS.get(words) or _asked(words) for words in plain]
+    if found.count("column") > 1:
+        found = ["description" if says == "column" and plain[at] in _NAMED else says for at, says in enumerate(found)]
+    once = all(found.count(says) <= 1 for says in (*_HEADINGS, *_ABOUT_MISSING) if says != "description")
     for place, words in enumerate(plain):
         said = None if found[place] else next((says for says in _STEMS if {*words.split()} & _words(says)), None)
         if said is not None and (said not in found or said == "description"):
             found[place] = said
     return found if once and found.count("column") == 1 and len({*found} - {None, "column"}) > 0 else None
+
+
+def _asked(heading: str) -> str | None:
+    """Return what a heading such as "may be blank" or "required" asks."""
+    says = may_be_empty(heading)
+    return None if says is None else "blank" if says else "required"
 
 
 def described(
@@ -122,17 +146,22 @@ def described(
     rows = [(says, cell.strip()) for says, cell in cells]
     said = {says: cell for says, cell in rows if says is not None and cell}
     words = "; ".join(cell for says, cell in rows if says == "description" and cell)
-    if _plain(said.get("type", "")) == OMITTED:
+    if plain_words(said.get("type", "")) == OMITTED:
         return Entry(place=place, description=line(words), omitted=True)
-    facts, notes = _type(said.get("type", ""), name)
+    facts, notes, said = _typed(said, name)
+    if facts.get("type") == "id":
+        facts, said = _numbered(facts, said)
     written = as_written(said.get("allowed", ""))
     more, labels, unread = ({"values": written}, {}, ()) if written else _values(facts.get("type"), said)
     facts, notes = facts | more, (*notes, *unread)
-    missing, of_missing, unread = _missing(said.get("missing", ""))
+    missing, of_missing, unread = _missing(said)
     if missing is not None and facts.get("type") not in unmodelled_types():
         facts["missing"] = missing
     elif missing:
-        unread = (*unread, _unread("missing cells", said["missing"], f"type {facts['type']} has none"))
+        told = "; ".join(said[says] for says in _ABOUT_MISSING if says in said)
+        unread = (*unread, _unread("missing cells", told, f"type {facts['type']} has none"))
+    if not facts and plain_words(said.get("type", "")) in _STORED:
+        unread = (*unread, _unread("type", said["type"], _NO_TYPE))
     facts = labelled(facts, labels | of_missing)
     read, files = facts_with_files({**facts, **further}, folder, place, name)
     read, lacking = _complete(read, name)
@@ -149,10 +178,6 @@ def _words(says: str) -> set[str]:
     return {*_STEMS[says].split("|")}
 
 
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
-
-
 def _unread(what: str, text: str, why: str) -> str:
     said = line(text)
     return f"not read of its {what}: {said if len(said) <= _LONGEST_SAID else said[:_LONGEST_SAID] + '…'} ({why})"
@@ -162,23 +187,103 @@ def _type(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the facts that the cell of a type says, and what is not understood of it."""
     if not text:
         return {}, ()
-    plain = _plain(text)
     if form := _OF_TYPE.fullmatch(text):
         own, words = form[1].lower(), form["said"] or form["within"] or ""
         if own == "constant":
             return {"type": own} | ({"value": words} if words else {}), ()
-        subject = _SUBJECT_OF.get(_plain(words).replace("_", " ")) if words else subject_named(name)
+        subject = _SUBJECT_OF.get(plain_words(words)) if words else subject_named(name)
         return {"type": own} | ({"as": subject} if subject is not None else {}), ()
-    if plain in types():
-        return {"type": plain}, ()
-    for part in (text, re.split(r"[,;(]", text)[0]):
-        if own := _TYPE_OF.get(_plain(part)):
-            found = next((number for each in re.split(r"[,;()]", text)[1:] if (number := decimals(each))), None)
-            return {"type": own} | ({"precision": found} if own == "real" and found is not None else {}), ()
+    if (known := _type_named(text)) is not None:
+        return {"type": known} | ({"value": REMOVED} if known == "constant" else {}), ()
     said = [number for each in re.split(r"[,;()]", text) if (number := decimals(each)) is not None]
     if len(said) == 1:
         return ({"type": "real", "precision": said[0]} if said[0] else {"type": "integer"}), ()
-    return {}, (_unread("type", text, "no type is called so"),)
+    return {}, () if plain_words(text) in _STORED else (_unread("type", text, _NO_TYPE),)
+
+
+def _type_named(text: str) -> str | None:
+    plain = plain_words(text)
+    return plain if plain in types() else _TYPE_OF.get(plain)
+
+
+def _led(text: str) -> tuple[str, str]:
+    """Return the type that a text leads with, and the words behind it; two empty texts where it leads with none.
+
+    Example:
+        >>> from doublure.drafting.metadata.own_words import _led
+        >>> _led("number, 0 to 25, one decimal"), _led("date/time"), _led("day, night")
+        (('number', '0 to 25, one decimal'), ('date/time', ''), ('day', 'night'))
+    """
+    if not text or _type_named(text) is not None or _OF_TYPE.fullmatch(text):
+        return text, ""
+    first, *rest = _BEHIND.split(text, maxsplit=1)
+    return (first, rest[0].strip(" )")) if rest and _type_named(first) is not None else ("", "")
+
+
+def _typed(said: Mapping[str, str], name: str) -> tuple[dict[str, Any], tuple[str, ...], dict[str, str]]:
+    """Return the facts of a column's type and form, what is not understood of them, and the cells that are left.
+
+    A type may stand before other words, such as ``number, 0 to 25``, and among the allowed values.
+    """
+    text, allowed, form = (said.get(key, "") for key in ("type", "allowed", "form"))
+    if (not text or plain_words(text) in _STORED) and _type_named(form) is not None:
+        text, form = form, ""
+    leads = _type_named(_led(allowed)[0]) is not None and _is_behind(_led(allowed)[1])
+    if (not text or plain_words(text) in _STORED) and leads and _written(_codes(allowed)[0]) is None:
+        text, allowed = allowed, ""
+    first, behind = _led(text)
+    if not behind:
+        first = text
+    elif not allowed and decimals(behind) is None and _date_form(behind, None) is None:
+        allowed, behind = behind, ""
+    facts, notes = _type(first, name)
+    for what, word in (("type", behind), ("format", form)):
+        found = _formed(word, facts.get("type")) if word else {}
+        notes = notes if found is not None else (*notes, _unread(what, word, "it is no form that is known"))
+        facts |= found or {}
+    left = {key: cell for key, cell in said.items() if key != "allowed"}
+    return facts, notes, left | ({"allowed": allowed} if allowed else {})
+
+
+def _numbered(facts: dict[str, Any], said: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the facts of an id whose words give an example of one, and the cells that are left."""
+    found = {key: pattern for key in ("allowed", "description") if (pattern := id_pattern([said.get(key, "")]))}
+    left = {key: cell for key, cell in said.items() if key not in found or key == "description"}
+    return facts | ({"pattern": next(iter(found.values()))} if found else {}), left
+
+
+def _is_behind(text: str) -> bool:
+    """Return whether words behind a type are a range or a form, so that what leads them is no value."""
+    try:
+        return not text or bool(id_pattern([text])) or _formed(text, None) is not None or read_range(text) is not None
+    except Unclear:
+        return False
+
+
+def _formed(text: str, type_: str | None) -> dict[str, Any] | None:
+    """Return the facts of a form in words, such as decimals or ``DD.MM.YYYY``; None for one that is not known."""
+    if type_ == "id":
+        pattern = id_pattern([text, f"such as {text}"])
+        return {"pattern": pattern} if pattern else None
+    number = decimals(text)
+    if number is not None and type_ in (None, "real", "integer"):
+        return {"type": "real", "precision": number} if number else {"type": "integer"}
+    return _date_form(text, type_)
+
+
+def _date_form(text: str, type_: str | None) -> dict[str, Any] | None:
+    """Return the facts of a form of dates in letters of either case; None for another text, or another type."""
+    if not _DATE_FORM.fullmatch(text):
+        return None
+    day, *clock = re.split(r"(?=[Hh])", text, maxsplit=1)
+    form = "".join([day.upper(), *(each.lower() for each in clock)])
+    own = type_ or ("datetime" if clock else "date")
+    try:
+        facts = {"type": own} | ({} if is_iso(form) else {"date_format": form})
+        Entry(place="", facts=facts).model("x", None)
+    except SchemaError:
+        return None
+    return facts if own in ("date", "datetime") else None
 
 
 def _values(type_: str | None, said: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
@@ -250,9 +355,9 @@ def _doubt(type_: str | None, text: str, found: Mapping[str, str], mark: str | N
         file = re.search(r"[\w.-]+\.(?:txt|csv)\b", text)
         single = (text.endswith("|") and found) or (type_ in ("category", "ordinal") and " " not in text and not file)
         return None if single else f"for a list in a file write {{file: {file[0]}}}" if file else _ALONE
-    if mark == "/" or any(decimals(code) is not None for code in found):
+    if (mark == "/" and not said) or any(decimals(code) is not None for code in found):
         return _SEVERAL
-    words = {word for code in found for word in _plain(code).split()}
+    words = {word for code in found for word in plain_words(code).split()}
     if not certain and (words & _PROSE or not (said or all(len(code.split()) == 1 for code in found))):
         return _SEVERAL
     return None
@@ -260,6 +365,9 @@ def _doubt(type_: str | None, text: str, found: Mapping[str, str], mark: str | N
 
 def _codes(text: str) -> tuple[dict[str, str], str | None]:
     """Return code -> label of ``1=male, 2=female`` or ``a; b; c``, and what separates them; labels may be empty."""
+    text = re.sub(r"^(?:one of|any of|either)[:\s]+", "", text, flags=re.IGNORECASE)
+    if re.fullmatch(r"[^\s,]+(?:, [^\s,]+)*,? or [^\s,]+", text):  # A, B or C
+        text = re.sub(r",? or ", ", ", text)
     mark = next((mark for mark in ("|", ";", "\n", ",", "/") if mark in text), None)
     parts = [part for part in (text.split(mark) if mark else [text]) if part.strip()]
     found = [None if _CLOCK.fullmatch(part) else _LABELLED.fullmatch(part) for part in parts]
@@ -274,25 +382,39 @@ def _written(codes: Mapping[str, str]) -> dict[str, str] | None:
     return {"true": true[0], "false": false[0]} if len(true) == len(false) == 1 and len(codes) == 2 else None
 
 
-def _missing(text: str) -> tuple[Any, dict[str, str], tuple[str, ...]]:
-    """Return what a cell says of missing cells, the labels of its texts, and what is not understood; None for nothing.
+def _missing(said: Mapping[str, str]) -> tuple[Any, dict[str, str], tuple[str, ...]]:
+    """Return what cells say of missing cells, the labels of their texts, and what is not understood; None for nothing.
 
     An empty cell is a kind of its own beside any text: as one kind with it, it would come out as that text.
     """
-    if not text:
-        return None, {}, ()
-    if (plain := _plain(text)) in _NEVER or plain in _MAY:
-        return plain in _MAY, {}, ()
     found: dict[str, str] = {}
-    for part in filter(None, map(str.strip, re.split(r"[|;,\n]", text))):
-        form = _LABELLED.fullmatch(part) if "=" in part else None
-        token, label = (form[1], form[2]) if form else (part, "")
-        token = "" if _plain(token) in _EMPTY else token
-        if re.search(r"\s", token):
-            return None, {}, (_unread("missing cells", text, "it may be a sentence; separate texts by |"),)
-        found[token] = label
+    empty: set[bool] = set()
+    unread: list[str] = []
+    for says, required in _ABOUT_MISSING.items():
+        text = said.get(says, "")
+        for part in filter(None, map(str.strip, re.split(r"[|;,\n]", text))):
+            form = _LABELLED.fullmatch(part) if "=" in part else None
+            token, label = (form[1], form[2]) if form else (part, "")
+            if (may := answered(part, required=required)) is not None:
+                empty.add(may)
+            elif plain_words(token) in _EMPTY:
+                found[""] = label
+            elif re.search(r"\s", token) or (required is not None and form is None and "|" not in text):
+                unread.append(_unread("missing cells", text, "it may be a sentence; separate texts by |"))
+                break
+            else:
+                found[token] = label
+    if len(empty) > 1:
+        unread.append(
+            _unread("missing cells", "; ".join(said[says] for says in _ABOUT_MISSING if says in said), "it says both")
+        )
+    if unread:
+        return None, {}, tuple(unread)
     labels = {token: label for token, label in found.items() if token and label}
-    return (["", *filter(None, found)] if any(found) else True), labels, ()
+    tokens = [*filter(None, found)]
+    if not tokens:
+        return (None if not empty | {*found} else "" in found or True in empty), labels, ()
+    return (tokens if empty == {False} else ["", *tokens]), labels, ()
 
 
 def _complete(facts: Mapping[str, Any], name: str) -> tuple[dict[str, Any], tuple[str, ...]]:

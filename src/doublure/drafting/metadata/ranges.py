@@ -13,7 +13,15 @@ from doublure.schema.columns import MOST_VALUES
 
 _GROUPS = r"[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ '\u2019\u00a0\u202f]\d{3})+|[1-9]\d{0,2}(?:\.\d{3}){2,}"
 _NUMBER = rf"[+\-\u2212]?(?:(?:{_GROUPS})(?!\d|[,']\d)|\d+(?!\d|[,']\d))(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_DAY = r"\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_MONTH = "|".join(rf"{name[:3]}(?:{'t' if name[:3] == 'Sep' else ''}\.?|{name[3:]})" for name in _MONTHS)
+_DAY = (
+    r"\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:{_MONTH}),? \d{{4}}|(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+)
 _CLOCK = r"\d{2}:\d{2}(?::\d{2})?"
 _END = rf"(?:(?:{_DAY})(?:[T ]{_CLOCK})?|{_CLOCK}|{_NUMBER})"
 _BETWEEN = r"\s*(?:-|–|—|−|\bto\b|\bthrough\b|\buntil\b|\band\b|\.\.\.?|…)\s*"
@@ -26,11 +34,19 @@ _CODES = re.compile(rf"(0\d+){_BETWEEN}(\d+)", re.IGNORECASE)
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 _COUNTS = {"no": 0, "one": 1, "a": 1, "two": 2, "three": 3, "four": 4}
 _DECIMALS = re.compile(
-    r"(?:at most |up to |with )?(\d|no|one|a|two|three|four) "
-    r"(?:decimals?(?: places?| digits?)?|digits? after the (?:decimal )?point|dp)"
+    r"(?:at most |up to |with |to |rounded to )?(\d|no|one|a|two|three|four) "
+    r"(?:decimals?(?: places?| digits?)?|digits? after the (?:decimal )?point|d\.?p)"
 )
 _WHOLE = re.compile(r"(?:(?:only )?whole numbers?|integers?)(?: only)?")
-_INCLUSIVE = re.compile(r"inclusive|incl|both included")
+_UNIT_WORDS = (
+    "% ‰ percent per cent pct points years year yrs yr y months month weeks days day d hours hour hrs h minutes "
+    "min seconds sec s ms kg g mg µg ug ng pg t lb oz cm mm m km in ft l dl ml µl m2 m3 kg/m2 kg/m² mmhg kpa "
+    "bar bpm /min g/dl g/l mg/dl mg/l µg/l ug/l ng/ml ng/l pg/ml mmol/l µmol/l umol/l nmol/l pmol/l iu/l u/l "
+    "miu/l iu mmol/mol °c °f c f k kcal kj kw kwh w v hz eur € euro euros usd $ dollars gbp £ pounds chf jpy "
+    "inclusive incl"
+)
+_UNITS = frozenset(_UNIT_WORDS.split())
+"""Units of measurement behind a range, in small letters; no word of a multiple, such as thousand, is one."""
 
 
 class Unclear(ValueError):
@@ -76,15 +92,18 @@ def read_range(text: str) -> Range | None:
         >>> read_range("0 to 1,000,000, two decimals")
         Range(ends=(0, 1000000), kind='number', precision=2)
     """
-    found = _RANGE.fullmatch(text.strip())
+    first, mark, behind = text.strip().partition(",")
+    precision = decimals(first) if mark else None
+    found = _RANGE.fullmatch((behind if precision is not None else text).strip())  # one decimal, 0 to 100
     if found is None:
         return None
-    precision = None
     for part in re.split(r"[,;()]", found["rest"]):
         said = decimals(part)
         if said is not None and precision in (None, said):
             precision = said
-        elif part.strip(" .") and not _INCLUSIVE.fullmatch(part.strip(" .").lower()) and part.strip() != "%":
+        elif part.strip(" .") and not (
+            part.strip() == "both included" or {*part.lower().strip(" .").split()} <= _UNITS
+        ):
             raise Unclear("what stands behind the range is not understood")
     return between(found["lower"], found["upper"], precision)
 
@@ -95,7 +114,7 @@ def between(lower: str, upper: str, precision: int | None = None) -> Range:
     Raises:
         Unclear: An end is no number, day or time for certain, or they are not in order.
     """
-    (low, one), (high, other) = _end(lower), _end(upper)
+    (low, one), (high, other) = map(_end, _slashed(lower, upper))
     kind = one if one == other else "datetime"
     if one != other and {one, other} != {"date", "datetime"}:
         raise Unclear("its ends are of two kinds")
@@ -106,12 +125,40 @@ def between(lower: str, upper: str, precision: int | None = None) -> Range:
     return Range(ends=(low, high), kind=kind, precision=precision)
 
 
+def _slashed(*ends: str) -> list[str]:
+    """Return ends with days such as 31/12/2023 in ISO 8601, if one of them tells whether days or months come first.
+
+    Raises:
+        Unclear: None does.
+    """
+    days = [re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})(.*)", end.strip()) for end in ends]
+    found = [day for day in days if day is not None]
+    first, second = (any(int(day[place]) > len(_MONTHS) for day in found) for place in (1, 2))
+    if found and first == second:
+        raise Unclear("the day or the month may stand first; write 2023-12-31")
+    return [end if day is None else _iso(day[3], day[2 if first else 1], day[1 if first else 2]) + day[4]
+           for end, day in zip(ends, days, strict=True)]  # fmt: skip
+
+
+def _iso(year: str, month: str | int, day: str) -> str:
+    return f"{year}-{int(month):02}-{int(day):02}"
+
+
+def _day(text: str) -> str:
+    """Return a day in ISO 8601, as far as its form tells it."""
+    numbers = re.findall(r"\d+", text)
+    if word := re.search(_MONTH, text, re.IGNORECASE):
+        month = next(at for at, name in enumerate(_MONTHS, 1) if name[:3].lower() == word[0][:3].lower())
+        return _iso(numbers[1], month, numbers[0])
+    return text if "-" in text else _iso(*reversed(numbers))
+
+
 def _end(text: str) -> tuple[Any, str]:
     text = text.strip()
     if re.fullmatch(_CLOCK, text):
         return text, "time"
-    if found := re.fullmatch(rf"({_DAY})(?:[T ]({_CLOCK}))?", text):
-        day = found[1] if "-" in found[1] else "-".join(part.zfill(2) for part in reversed(found[1].split(".")))
+    if found := re.fullmatch(rf"({_DAY})(?:[T ]({_CLOCK}))?", text, re.IGNORECASE):
+        day = _day(found[1])
         try:
             datetime.fromisoformat(day)
         except ValueError:

@@ -78,11 +78,13 @@ class FakeColumn(MadeColumn):
     noun: ClassVar[str] = "a made-up column"
 
     type: Literal["fake"] = "fake"
-    subject: Subject = Field(alias="as")
-    locale: StrictStr = Field(default="en_US", pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$")
-    pattern: PatternText | None = None
-    who: StrictStr = ""
-    per: Literal["unit", "row"] = "unit"
+    subject: Subject = Field(alias="as", description="what each cell holds")
+    locale: StrictStr = Field(
+        default="en_US", pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$", description="language and country, such as de_DE"
+    )
+    pattern: PatternText | None = Field(default=None, description=f"of pattern alone: the form, such as {EXAMPLE}")
+    who: StrictStr = Field(default="", description="a word for the person; columns with the same one tell of the same")
+    per: Literal["unit", "row"] = Field(default="unit", description="whether each person or each row has its own")
     sex: Annotated[SexColumn, BeforeValidator(_read_sex)] | None = Field(
         default=None, description="the column that tells the person's sex; first names and e-mails follow it"
     )

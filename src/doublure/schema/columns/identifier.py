@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.errors import SettingError
@@ -33,8 +33,10 @@ class IdColumn(MadeColumn):
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 
     type: Literal["id"] = "id"
-    pattern: PatternText | None = None
-    order: Literal["random"] | None = None
+    pattern: PatternText | None = Field(
+        default=None, description=f"the form of ids, such as {EXAMPLE}; left out, they are 1, 2, 3, …"
+    )
+    order: Literal["random"] | None = Field(default=None, description="ids of a pattern in an order that looks random")
 
     @property
     def numbering(self) -> RowNumbering | None:

@@ -150,6 +150,7 @@ def _shown_forecast(made: Plan, *, quick: bool) -> dict[str, Any]:
         "forecast": found,
         "coin": coin_sentence(made.guarantee.model_dump()) if covered else "",
         "epsilon": made.epsilon,
+        "chance": made.delta,
         "quick": quick,
         "least": [each for each in found.columns if each.drowned or each.below][:_SHOWN],
         "more": max(0, sum(each.drowned or bool(each.below) for each in found.columns) - _SHOWN),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from doublure.drafting.check import LEARN_EPSILON
 from doublure.drafting.codebook import Entry, facts_with_files
@@ -36,6 +36,7 @@ _HINTS = {
     "missing": "no, yes, or the texts that mean missing, separated by |; |<0.2 for <0.2 beside empty cells",
     "shares": "such as {a: 0.3, b: 0.7}",
 }
+_PROPOSED = "; proposed by public words: change it if it is not so"
 _NAMES = {"values": "Values", "bounds": "Bounds", "missing": "Missing cells", "shares": "Shares of values"}
 
 
@@ -102,12 +103,56 @@ def fact_fields(schema: Schema, column: ProjectColumn, type_: str) -> list[FactF
     return found
 
 
-def further_fields(column: ProjectColumn, type_: str) -> list[tuple[str, str, str]]:
-    """Return the further keys of a type: key, text and meaning."""
+@dataclass(frozen=True, kw_only=True)
+class FurtherField:
+    """A further key in the form.
+
+    Attributes:
+        key: As the codebook names it.
+        text: The cell.
+        meaning: What it means.
+        needed: Whether no column of the type is made without it.
+        choices: What it may be; empty where that is not listed.
+    """
+
+    key: str
+    text: str
+    meaning: str
+    needed: bool
+    choices: tuple[str, ...]
+
+
+def further_fields(column: ProjectColumn, type_: str, proposed: Mapping[str, str]) -> list[FurtherField]:
+    """Return the further keys of a type.
+
+    Args:
+        column: The column as it is.
+        type_: The type that is chosen in the form.
+        proposed: Key -> text, for those that are not said yet.
+    """
     cells, keys = codebook_cells(column.name, column.facts), keys_of_type(type_)
     words = column.facts.get("written")
     cells |= {"written": " | ".join(map(str, words.values()))} if isinstance(words, Mapping) else {}
-    return [(key, cells.get(key, ""), keys[key]) for key in further() if key in keys and key not in _APART]
+    known = {each.alias or key: each for key, each in type_named(type_).model_fields.items()}
+    return [
+        FurtherField(
+            key=key,
+            text=cells.get(key) or proposed.get(key, ""),
+            meaning=keys[key] + (_PROPOSED if not cells.get(key) and proposed.get(key) else ""),
+            needed=known[key].is_required(),
+            choices=_choices(known[key].annotation),
+        )
+        for key in further()
+        if key in keys and key not in _APART
+    ]
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    """Return the texts that a key may be; nothing where it may be others, too."""
+    parts = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+    if get_origin(annotation) is Literal:
+        return tuple(each for each in parts if isinstance(each, str))
+    return _choices(parts[0]) if len(parts) == 1 and get_origin(parts[0]) is Literal else ()
 
 
 def facts_entered(visit: Visit, column: ProjectColumn, found: FormErrors, folder: ProjectFolder) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from urllib.parse import urlencode
 
 from doublure.drafting.check import LEARN_EPSILON, Finding, check
 from doublure.drafting.codebook import OMITTED, fits_pattern
+from doublure.drafting.form_hints import id_pattern
 from doublure.drafting.metadata.codebook import facts_in_words, keys_of_type, read_facts
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
-from doublure.schema.columns import types
+from doublure.schema.columns import type_named, types, unmodelled_types
+from doublure.schema.columns.number_format import number_form
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.unit import UNIT_ID
 from doublure.studio import script
@@ -133,21 +135,30 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     known = type_ if type_ in types() else str(column.facts.get("type", "category"))
     schema = visit.studio.schema(visit.project)
     roles, declared = column.facts.get("roles") or ("",), visit.query.get("declare", "")
+    proposed = {declared: visit.query.get("as", "")} | _beside_declared(declared, visit.query.get("as", ""))
+    if type_named(known).identifies:
+        proposed["pattern"] = id_pattern(misfits.public_words(visit, column.name))
     return {
         "edit": column,
         "type": known,
         "facts": fact_fields(schema, column, known),
-        "further": [
-            (key, text or (visit.query.get("as", "") if key == declared else ""), meaning)
-            for key, text, meaning in further_fields(column, known)
-        ],
+        "further": further_fields(column, known, proposed),
         "declared": declared,
+        "made": known in unmodelled_types(),
         "role": roles[0],
         "roles": _ROLES,
         "types": types(),
         "here": search_query(visit),
         "proposal": "" if column.proposal is None else proposal_in_words(column.name, column.proposal),
     }
+
+
+def _beside_declared(key: str, text: str) -> dict[str, str]:
+    """Return what a form of numbers says beside itself: how many decimals they have."""
+    try:
+        return {"precision": str(number_form(text).decimals)} if key == "format" and text else {}
+    except ValueError:
+        return {}
 
 
 def proposal_in_words(name: str, proposal: Mapping[str, Any]) -> str:
@@ -175,9 +186,7 @@ def keep(visit: Visit) -> str:
         return before.with_columns({column.name: column.changed(facts=facts, left_out=False, unread=())})
 
     with found.at("edit--type"):
-        visit.change(
-            lambda before: _checked(_one_target(by(before), column.name, facts), visit.studio), f"Saved: {column.name}."
-        )
+        visit.change(lambda before: _one_target(by(before), column.name, facts), f"Saved: {column.name}.")
     found.stop()
     return back(visit)
 
@@ -201,12 +210,12 @@ def apply(visit: Visit) -> str:
             if (new := _CHANGES[does](column, visit)) is not None:
                 if not new.left_out:
                     judged(new.facts, column.name, visit)
-                changed[column.name] = new
+                changed[column.name] = new if _open(new) else new.changed(unread=())
     found.stop()
     if not changed:
         raise InputError("changes none of these columns", field=does, remedy="choose others")
     visit.change(
-        lambda before: _checked(before.with_columns(changed), visit.studio),
+        lambda before: before.with_columns(changed),
         f"{_SAID[does]}: {len(changed)} {'column' if len(changed) == 1 else 'columns'}.",
     )
     return back(visit)
@@ -221,6 +230,12 @@ def text(visit: Visit) -> str:
     visit.change(lambda before: before, "Saved: the schema.")
     write_atomic(visit.studio.folder.path(name), lambda file: file.write(content), mode=_PRIVATE)
     return "/columns"
+
+
+def _open(column: ProjectColumn) -> bool:
+    """Return whether a fact is open that no plan is made without: only then does it matter what was not read."""
+    type_ = str(column.facts["type"])
+    return any(column.facts.get(fact, UNDECLARED) == UNDECLARED for fact in type_named(type_).facts)
 
 
 # -- what can be applied to many ---------------------------------------------------------------------------------------
@@ -355,7 +370,7 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
         row = Row(
             column=column,
             type=str(column.facts.get("type", "")),
-            facts="" if column.left_out else facts_in_words(column.name, column.facts),
+            facts="" if column.left_out else _said(column),
             state=state,
             open=missing,
             epsilon=cost,
@@ -364,6 +379,13 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
         )
         found.append(row)
     return found
+
+
+def _said(column: ProjectColumn) -> str:
+    """Return what is said of a column, in a line; of ids without a pattern what they become."""
+    said = facts_in_words(column.name, column.facts)
+    numbered = column.facts.get("type") == "id" and "pattern" not in column.facts
+    return " · ".join(filter(None, ("made anew: 1, 2, 3, …" if numbered else "", said)))
 
 
 def _added(column: ProjectColumn) -> str:
@@ -422,13 +444,6 @@ def _one_target(project: Project, name: str, facts: Mapping[str, Any]) -> Projec
             rest = {key: value for key, value in column.facts.items() if key != "roles"}
             others[column.name] = column.changed(facts=rest | ({"roles": left} if left else {}))
     return project.with_columns(others)
-
-
-def _checked(project: Project, studio: Studio) -> Project:
-    """Return a project whose schema holds together."""
-    if any(not column.left_out for column in project.columns):
-        project.described(studio.folder)
-    return project
 
 
 def _is_placeholder(key: str, value: object) -> bool:

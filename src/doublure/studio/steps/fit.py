@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from doublure.access import COVERED
 from doublure.errors import BudgetRefused, DoublureError, InputError
 from doublure.ledger import Ledger
 from doublure.ledger.amounts import Budget
 from doublure.planning import Plan
 from doublure.planning.explain import duration
+from doublure.releasing.plain_words import coin_sentence
 from doublure.studio import script
 from doublure.studio.project import PLAN, RUN, Project
 from doublure.studio.runs import FoundRun, all_runs, done_runs, find_run, free_name, jobs_in, progress, stop
@@ -27,6 +29,9 @@ def show(visit: Visit) -> Page:
     context = {
         "plan": made,
         "guarantee": None if made is None else made.guarantee.sentence,
+        "coin": ""
+        if made is None or made.guarantee.kind not in COVERED
+        else coin_sentence(made.guarantee.model_dump()),
         "time": None if made is None else duration(made.seconds_estimate),
         "run": run,
         "job": None if _of_another_plan(run, made) else run.job,

@@ -55,16 +55,21 @@ def look(visit: Visit) -> str:
 
 def _hint(visit: Visit, schema: Schema, name: str) -> FormHint | None:
     """Return how another form of a column's cells is declared, by public words alone; None without a hint."""
-    column, project = schema.columns.get(name), visit.project
+    column = schema.columns.get(name)
     if column is None:
         return None
-    words: tuple[str, ...] = () if column.description is None else (column.description,)
-    known = project.column(name)
-    words += () if known is None else known.unread
+    found = form_hint(column, schema.cell_form.marks, public_words(visit, name))
+    return found if found.line else None
+
+
+def public_words(visit: Visit, name: str) -> tuple[str, ...]:
+    """Return the public texts about a column: its description, what was not read of its codebook, and its row."""
+    project, words = visit.project, tuple[str, ...]()
+    if (column := project.column(name)) is not None:
+        words = (str(column.facts.get("description", "")), *column.unread)
     if project.codebook is not None:
         words += words_of(visit.studio.folder.existing(project.codebook), project.own_name(name))
-    found = form_hint(column, schema.cell_form.marks, words)
-    return found if found.line else None
+    return words
 
 
 def decide(visit: Visit) -> str:

@@ -104,7 +104,7 @@ def remove(visit: Visit) -> str:
 
 
 def say(rule: Mapping[str, Any]) -> str:
-    """Return a rule in a line, as the schema file has it.
+    """Return a rule in words, on a line.
 
     Example:
         >>> from doublure.studio.steps.rules import say
@@ -125,12 +125,33 @@ def say(rule: Mapping[str, Any]) -> str:
         return "if {}, then {}".format(*sides)
     if word == "product" and isinstance(said, Mapping):
         return f"{said['of']} = {' × '.join(map(str, said['from']))}"
+    if word == "point":
+        return f"{' and '.join(map(str, said))} are one place on the map{_from_file(rule, 'region')}"
+    if word == "determines":
+        first, second = said
+        group = f"level {first['level']} of {first['column']}" if isinstance(first, Mapping) else first
+        return f"{second} follows from {group}{_from_file(rule, 'map')}"
+    if word == "combinations":
+        return f"only listed combinations{_from_file(rule, word)}"
+    if word == "range" and isinstance(said, Mapping):
+        ends = [f"at {key} {said[key]}" for key in ("least", "most") if key in said]
+        return f"{said['of']} is {' and '.join(ends)}"
+    if word == "formula" and isinstance(said, Mapping):
+        return f"{said['of']} = {said['from']}"
+    if word == "age" and isinstance(said, Mapping):
+        return f"{said['of']} = years from {said['born']} to {said['at']}"
     if word == "missing_together":
         return f"missing together: {', '.join(map(str, said))}"
     if word == "difference" and isinstance(said, Mapping):
         unit = f", in {said['unit']}s" if "unit" in said else ""
         return f"{said['of']} = {said['to']} − {said['from']}{unit}"
     return yaml12.inline(dict(rule))
+
+
+def _from_file(rule: Mapping[str, Any], key: str) -> str:
+    found = rule.get(key)
+    name = found.get("file") if isinstance(found, Mapping) else found
+    return f", by {name}" if isinstance(name, str) else ""
 
 
 def _shown(cells: object) -> str:
