@@ -61,7 +61,7 @@ class ImageEncoder(Encoder):
         self._full = int(np.iinfo(self._stored).max)
         # Base 256: one byte holds the codes of up to 256 classes.
         self._code_bytes = max(1, math.ceil(math.log(self.labels, 256))) if self.labels > 1 else 1
-        self.counted = self.first_code + len(self.condition_sizes)
+        self.code_parts = self.first_code + len(self.condition_sizes)
 
     @property
     def first_code(self) -> int:
