@@ -364,7 +364,7 @@ def _attributes(schema: ImageSchema, sets: Mapping[str, Images]) -> tuple[Score,
         role: float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(tables[place], tables["real"], strict=True)]))
         for role, place in (("value", "value"), ("baseline", "baseline"), ("real", "test"))
     }
-    meaning = "Total variation of each two of label and attributes, numbers in their groups; the mean over pairs."
+    meaning = "Total variation of each two, numbers in their groups; mean over pairs. The bar: unrelated columns."
     return (distance_score("attributes", "Label and attributes", found, meaning),)
 
 
