@@ -326,6 +326,68 @@ class Related:
         return Schema.parse(self.text)
 
 
+HOURS_IN = (10, 7, 5, 5, 6, 10, 20, 50, 90, 110, 110, 100, 80, 80, 80, 70, 60, 50, 40, 30, 30, 25, 20, 15)
+HOURS_OUT = (1, 1, 1, 1, 1, 1, 2, 5, 20, 60, 120, 140, 100, 90, 80, 70, 60, 40, 20, 10, 5, 3, 2, 1)
+"""How often patients come and leave in each hour of a day, in a ward that works by day."""
+VISITS = """
+doublure: 1
+kind: table
+unit: {name: patient, id: nr, max_records: 8, per_unit: [born, sex], order: admitted}
+units: 2800
+defaults: {missing: false}
+columns:
+  nr: {type: id}
+  born: {type: date, bounds: [1900-01-01, 2023-12-31]}
+  sex: {type: category, values: [f, m]}
+  ward: {type: category, values: [heart, lung, skin, bone, eye, ear]}
+  admitted: {type: datetime, bounds: ['2022-01-01T00:00:00', '2023-12-31T23:59:59'], step: 60}
+  discharged: {type: datetime, bounds: ['2022-01-01T00:00:00', '2024-06-30T23:59:59'], missing: true, step: 60}
+  hb: {type: real, bounds: [3.0, 25.0], missing: true, precision: 1}
+  cost: {type: real, bounds: [0.0, 1000000.0], precision: 2}
+  icu: {type: boolean}
+  back: {type: boolean, roles: [target]}
+constraints:
+- {at_most: [born, admitted, discharged]}
+"""
+
+
+def visits(*, by_day: bool) -> pd.DataFrame:
+    """Return 5,000 stays of patients who come back: at any minute of two years, or by day."""
+    draw, rows, patients = np.random.default_rng(11), 5000, 3800
+    who, day = draw.integers(0, patients, rows), 1440
+    start = np.datetime64("2022-01-01", "m")
+    begun, nights = draw.integers(0, 730, rows) * day, np.maximum(0, draw.gamma(1.2, 3.5, rows).round(1))
+    into, out = (np.array(own) / sum(own) if by_day else np.full(24, 1 / 24) for own in (HOURS_IN, HOURS_OUT))
+    admitted = begun + draw.choice(24, rows, p=into) * 60 + draw.integers(0, 60, rows)
+    left = admitted + (nights * day).astype(np.int64)
+    if by_day:
+        left = begun + np.ceil(nights).astype(np.int64) * day + draw.choice(24, rows, p=out) * 60
+        left = np.maximum(left + draw.integers(0, 60, rows), admitted + 30)
+    first = np.full(patients, 730)
+    np.minimum.at(first, who, admitted // day)  # the youngest are born here
+    born = np.minimum(
+        np.datetime64("1925-01-01") + draw.integers(0, 36_000, patients), start.astype("datetime64[D]") + first
+    )
+    age = (start.astype("datetime64[D]") - born[who]).astype(int) / 365.25
+    made = pd.DataFrame(
+        {
+            "nr": who,
+            "born": born[who].astype(str),
+            "sex": draw.choice(["f", "m"], patients)[who],
+            "ward": draw.choice(
+                ["heart", "lung", "skin", "bone", "eye", "ear"], rows, p=[0.3, 0.25, 0.2, 0.1, 0.1, 0.05]
+            ),
+            "admitted": (start + admitted).astype(str),
+            "discharged": np.where(draw.random(rows) < 0.003, "", (start + left).astype(str)),
+            "hb": np.where(draw.random(rows) < 0.2, np.nan, (draw.normal(13.5 - 0.02 * age, 1.5)).round(1)),
+            "cost": np.exp(draw.normal(7.3 + 0.12 * nights, 0.9)).round(2),
+            "icu": draw.random(rows) < 0.12,
+            "back": draw.random(rows) < 1 / (1 + np.exp(2.2 - 0.08 * nights)),
+        }
+    )
+    return made.assign(admitted=made["admitted"].str.replace("T", " "))
+
+
 RELATED = {
     "stays": Related(text=STAYS, tables=_stays),
     "orders": Related(text=ORDERS, tables=_orders(0.1)),

@@ -8,6 +8,7 @@ flat table (``related_flattened.py``) and, in an environment of its own that DOU
     python benchmarks/relational.py run [--data stays orders days] [--methods doublure flattened] [--epsilons 1 3]
     python benchmarks/relational.py scale        # TPC-H at scale factor 1: seconds and peak memory
     python benchmarks/relational.py long         # units of up to 600 rows: seconds of sampling
+    python benchmarks/relational.py visits       # one table, many rows a person: gaps, hours, values that pile up
     python benchmarks/relational.py table
 """
 
@@ -32,7 +33,8 @@ from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.histories import aggregates
 from doublure.measures.relational.units import UnitCoder, draw_independent
 from doublure.schema.relational import RelationalSchema
-from related_data import RELATED
+from related_data import RELATED, VISITS
+from related_data import visits as make_visits
 from related_dpsynth import related
 from related_flattened import flat_schema, flattened, unfolded
 from results import add, by_cell, finished, known, mean_and_range, measure
@@ -178,6 +180,39 @@ def long(seed: int) -> None:
     print(row, flush=True)
 
 
+def visits(seed: int, epsilon: float, *, by_day: bool, before: bool) -> None:
+    """Fit a table of stays, and keep gaps, hours and the commonest moment beside the real ones."""
+    key: dict[str, Any] = {"visits": "by day" if by_day else "any hour", "epsilon": epsilon, "seed": seed}
+    key |= {"tried": "as before: moments as plain numbers"} if before else {}
+    if any(key.items() <= row.items() and ("tried" in row) == before for row in finished("relational")):
+        return
+    real, begun = make_visits(by_day=by_day), time.process_time()
+    made = _fit(db.Schema.parse(VISITS), real, epsilon, seed).sample(len(real), seed=seed)
+    took = round(time.process_time() - begun, 1)
+    both = [_moments(each) for each in (made, real)]
+    row: dict[str, Any] = {
+        f"gap_{at}": [round(own["gaps"].quantile(at), 1) for own in both] for at in (0.25, 0.5, 0.75)
+    }
+    for name in ("admitted", "admitted again", "discharged"):
+        hours = [np.bincount(own[name].dt.hour, minlength=24) / len(own[name]) for own in both]
+        row[f"hours {name}"] = round(float(abs(hours[0] - hours[1]).sum() / 2), 4)
+    row["commonest"] = [int(own["admitted"].value_counts().iloc[0]) for own in both]
+    add("relational", key | row | {"rows": len(made), "fit_cpu": took})
+    print(key | row, flush=True)
+
+
+def _moments(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:
+    """Return moments of a table of stays, and days from one to a patient's next."""
+    rows = rows.assign(**{name: pd.to_datetime(rows[name]) for name in ("admitted", "discharged")})
+    rows = rows.sort_values(["nr", "admitted"])
+    again = rows["nr"].eq(rows["nr"].shift())
+    gaps = rows["admitted"].diff()[again].dt.total_seconds() / 86_400
+    return {
+        "admitted": rows["admitted"], "admitted again": rows["admitted"][again],
+        "discharged": rows["discharged"].dropna(), "gaps": gaps,
+    }  # fmt: skip
+
+
 def _later_after(units: RelatedRows) -> float:
     """Return the share of patients who have a stay after one that is marked <30."""
     owner, marked = units.parents["stays"], (units.frames["stays"]["readmitted"] == "<30").to_numpy()
@@ -220,7 +255,8 @@ def table() -> None:
 def main() -> None:
     """Read the command line, then measure or print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "scale", "long", "table"])
+    parser.add_argument("what", choices=["run", "scale", "long", "visits", "table"])
+    parser.add_argument("--before", action="store_true", help="rows of visits by the code before")
     parser.add_argument("--data", choices=sorted(RELATED), nargs="+", default=["stays", "orders", "days"])
     parser.add_argument("--methods", choices=METHODS, nargs="+", default=METHODS[:2])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0])
@@ -228,6 +264,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.what == "table":
         table()
+    elif asked.what == "visits":
+        for epsilon in asked.epsilons:
+            for by_day in (True, False):
+                for seed in asked.seeds:
+                    visits(seed, epsilon, by_day=by_day, before=asked.before)
     elif asked.what in ("scale", "long"):
         {"scale": scale, "long": long}[asked.what](asked.seeds[0])
     else:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from doublure.schema.columns import NumberDomain
-from doublure.schema.columns.integer_domain import SecondsDomain, TimeDomain
+from doublure.schema.columns.integer_domain import ClockGapDomain, SecondsDomain, TimeDomain
 from doublure.support import lattices
 
 STEPS = [
@@ -88,3 +88,31 @@ def test_a_time_has_hours_where_steps_divide_days_and_bounds_pass_one(first, las
 def test_columns_say_by_which_steps_people_round(domain, steps):
     assert tuple(domain.nested_steps()) == steps
     lattices.refuse_unnested(domain.nested_steps())
+
+
+@pytest.mark.parametrize("period", [1, 24, 1440])
+def test_gaps_lead_back_to_where_they_were_measured(period):
+    """Long ones tell the later time of day, also before 1970, and every number above another has one of its own."""
+    draw = np.random.default_rng(period)
+    below = draw.integers(-5000, 5000, 2000).astype(float)
+    numbers = below + draw.integers(0, 9000, 2000)
+    found = lattices.gaps(numbers, below, period)
+    assert (lattices.above(found, below, period) == numbers).all()
+    long = found >= period
+    assert (found[long] % period == numbers[long] % period).all()
+    every = np.arange(-100.0, 9000.0)
+    assert len(np.unique(lattices.gaps(every, np.full(len(every), -100.0), period))) == len(every)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 730 * 1440), (0, 1441), (30, 5000), (2000, 99_999)])
+def test_cells_of_gaps_between_moments_are_whole_days_from_one_on(first, last):
+    own = TimeDomain(first=0, last=10**6, nullable=1, seconds=60.0).gaps(first, last)
+    assert isinstance(own, ClockGapDomain)
+    starts = own.initial_partition()
+    assert (starts[(starts >= 1440) & (starts > first)] % 1440 == 0).all()
+    for cell, after in zip(starts, np.append(starts[1:], last + 1), strict=True):
+        parts = own.split_cell(int(cell), int(after - 1))
+        assert len(parts) <= 64
+        assert after - cell <= 1440 or cell == first or (parts % 1440 == 0).all()
+    assert own.hours() == 24
+    assert TimeDomain(first=0, last=800, nullable=1).gaps(0, 800) == NumberDomain(first=0, last=800, nullable=1)

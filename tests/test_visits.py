@@ -17,7 +17,7 @@ from doublure.drafting.check import check
 from doublure.errors import GateFailed, InputError, SchemaError, SettingError
 from doublure.methods.statistics.relational.given import GivenRows
 from doublure.methods.statistics.relational.stages import list_stages
-from doublure.methods.statistics.tables.plan import SCORES
+from doublure.methods.statistics.tables.plan import ROUND, SCORES
 from doublure.private.queries.axes import Axis
 from doublure.releasing.generator import publish
 from doublure.releasing.writing import WorkerProcesses, write_sample
@@ -562,3 +562,114 @@ def test_a_person_known_by_a_number_takes_no_place_of_the_moments(tmp_path: Path
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="hospital", epsilon=3, delta=0.1)
     rows = db.fit(hospital(200), plan, ledger=ledger, seed=1, progress=False).sample(50, seed=1)
     assert len(rows) == 50
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
+
+BY_DAY = """
+doublure: 1
+kind: table
+unit: {name: patient, id: nr, max_records: 6, per_unit: [born, sex], order: admitted}
+units: 2600
+defaults: {missing: false}
+columns:
+  nr: {type: id}
+  born: {type: date, bounds: [1920-01-01, 2023-12-31]}
+  sex: {type: category, values: [f, m]}
+  admitted: {type: datetime, bounds: ['2022-01-01T00:00:00', '2023-12-31T23:59:59'], step: 60}
+  discharged: {type: datetime, bounds: ['2022-01-01T00:00:00', '2024-06-30T23:59:59'], step: 60, missing: true}
+  icu: {type: boolean}
+constraints: [{at_most: [born, admitted, discharged]}]
+"""
+
+
+def by_day(patients: int = 2600) -> pd.DataFrame:
+    """Return stays that begin in the morning and end at noon; one patient in eight is born in these years."""
+    draw, day = np.random.default_rng(4), 1440
+    who = np.repeat(np.arange(patients), np.minimum(1 + draw.poisson(0.7, patients), 6))
+    n, start = len(who), np.datetime64("2022-01-01", "m")
+    born = draw.integers(0, 600, patients)
+    late = draw.random(patients) < 0.125
+    days = np.where(late[who], draw.integers(born[who], 730), draw.integers(0, 730, n))
+    days = days[np.lexsort((days, who))]
+    minute = np.where(draw.random(n) < 0.8, draw.integers(7 * 60, 12 * 60, n), draw.integers(0, day, n))
+    left = (days + draw.geometric(0.25, n)) * day + draw.integers(11 * 60, 14 * 60, n)
+    births = np.where(late, np.datetime64("2022-01-01") + born, np.datetime64("1925-01-01") + 55 * born)
+    return pd.DataFrame(
+        {
+            "nr": who,
+            "born": births[who].astype(str),
+            "sex": draw.choice(["f", "m"], patients)[who],
+            "admitted": (start + days * day + minute).astype(str),
+            "discharged": np.where(draw.random(n) < 0.01, "", (start + left).astype(str)),
+            "icu": draw.random(n) < 0.1,
+        }
+    )
+
+
+def in_hours(cells: pd.Series) -> np.ndarray:
+    hours = pd.to_datetime(cells).dropna().dt.hour
+    return np.bincount(hours, minlength=24) / len(hours)
+
+
+@pytest.fixture(scope="module")
+def wards(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    folder, data, found = tmp_path_factory.mktemp("wards"), by_day(), []
+    for seed in range(2):
+        plan = db.plan(Schema.parse(BY_DAY), epsilon=3.0, delta=1e-5, accountant="rdp", components=16, fit_steps=60)
+        ledger = db.Ledger.create(folder / f"ledger{seed}", dataset="wards", epsilon=3.0, delta=1e-4)
+        found.append(db.fit(data, plan, ledger=ledger, seed=seed, progress=False).sample(5000, seed=seed))
+    return data, found
+
+
+def test_first_and_later_stays_begin_and_end_at_the_real_hours(wards) -> None:
+    """As plain numbers moments lost their clock: hours differed by .65."""
+    data, found = wards
+    again = data["nr"].duplicated()
+    for rows in found:
+        later = rows["nr"].duplicated()
+        for name, some, real in (
+            ("admitted", ~later, ~again),
+            ("admitted", later, again),
+            ("discharged", later, again),
+        ):
+            apart = abs(in_hours(rows[name][some]) - in_hours(data[name][real])).sum() / 2
+            assert apart < 0.2
+        known = rows.dropna()
+        assert (known["admitted"] <= known["discharged"]).all()
+        assert rows.groupby("nr")["admitted"].apply(lambda own: own.is_monotonic_increasing).all()
+
+
+def test_patients_come_back_after_as_long_as_the_real_ones(wards) -> None:
+    """A gap too long for a late first stay was drawn again: patients came back after half the time."""
+
+    def median(rows: pd.DataFrame) -> float:
+        own = rows.assign(at=pd.to_datetime(rows["admitted"])).sort_values(["nr", "at"])
+        return own["at"].diff()[own["nr"].eq(own["nr"].shift())].dt.total_seconds().median()
+
+    data, found = wards
+    assert 0.8 < np.mean([median(rows) for rows in found]) / median(data) < 1.2
+
+
+def test_newborns_are_admitted_after_their_birth_and_not_at_its_midnight(wards) -> None:
+    """Whoever was drawn too early was moved to the first minute of the birth's day, with all rows."""
+    _, found = wards
+    for rows in found:
+        born, at = pd.to_datetime(rows["born"]), pd.to_datetime(rows["admitted"])
+        assert (born > "2022-06-01").mean() > 0.02
+        assert (born <= at).all()
+        assert (at == born).mean() < 0.003
+        assert at.value_counts().iloc[0] < 8
+
+
+def test_hours_are_planned_in_each_stage_that_counts_a_moment() -> None:
+    def rounds(text: str) -> dict[str, int]:
+        touches = db.plan(Schema.parse(text), epsilon=3.0, delta=1e-5, accountant="rdp").touches
+        return {each.purpose.partition(":")[0]: each.event.tables for each in touches if ROUND in each.purpose}
+
+    days = (
+        BY_DAY.replace("datetime", "date").replace(", step: 60", "").replace("T00:00:00", "").replace("T23:59:59", "")
+    )
+    before, after = rounds(days), rounds(BY_DAY)
+    assert before == {"units of people": 1} | dict.fromkeys([*before][1:], 2)
+    assert after == {"units of people": 1} | dict.fromkeys([*before][1:], 4)

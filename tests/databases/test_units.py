@@ -78,7 +78,8 @@ constraints: [{at_most: [customers.since, orders.day]}, {at_most: [customers.sin
 TYPES = {
     "nr": "VARCHAR", "at": "INTEGER", "tier": "VARCHAR", "since": "INTEGER", "item": "VARCHAR",
     "price": "DOUBLE PRECISION", "day": "INTEGER", "due": "INTEGER", "ward": "VARCHAR", "born": "INTEGER",
-    "sex": "VARCHAR", "cost": "DOUBLE PRECISION", "order": "VARCHAR",
+    "sex": "VARCHAR", "cost": "DOUBLE PRECISION", "order": "VARCHAR", "since_at": "TIMESTAMP", "came": "TIMESTAMP",
+    "gone": "TIMESTAMP",
 }  # fmt: skip
 
 
@@ -220,6 +221,55 @@ def test_visits(engine, rules, tmp_path, monkeypatch, request):
     syn = fit(url, schema, tmp_path, table="stays")
     assert shadow.tables > 30
     assert list(syn.sample(20, seed=1)) == [*tables["stays"]]
+
+
+MOMENTS = """
+doublure: 1
+kind: relational
+unit: {name: guest}
+units: 40
+misfit: coerce
+tables:
+  guests:
+    key: nr
+    columns:
+      nr: {type: id}
+      since_at: {type: datetime, bounds: ['1969-12-20T00:00:00', '1970-01-20T23:59:59'], step: 60, missing: false}
+  stays:
+    parent: guests
+    foreign_key: nr
+    max_children: 4
+    order: came
+    columns:
+      nr: {type: id}
+      came: {type: datetime, bounds: ['1969-12-20T00:00:00', '1970-02-01T23:59:59'], step: 60, missing: false}
+      gone: {type: datetime, bounds: ['1969-12-20T00:00:00', '1970-02-10T23:59:59'], step: 60, missing: true}
+constraints: [{at_most: [guests.since_at, stays.came]}, {at_most: [stays.came, stays.gone]}]
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gaps_between_moments(engine, tmp_path, monkeypatch, request):
+    """Before 1970 numbers of minutes are negative; what is left of a day is not."""
+    draw, schema = np.random.default_rng(5), db.Schema.parse(MOMENTS)
+
+    def moment(most):
+        return str(np.datetime64("1969-12-20T00:00:00") + draw.integers(0, most * 86_400))
+
+    guests = [(f"g{n}", moment(30)) for n in range(40)]
+    rows = [(f"g{n}", moment(40), moment(50)) for n in range(40) for _ in range(draw.integers(0, 6))]
+    tables = {
+        "guests": pd.DataFrame(guests, columns=["nr", "since_at"], dtype=object),
+        "stays": pd.DataFrame(rows, columns=["nr", "came", "gone"], dtype=object),
+    }
+    url = made_in(engine, lambda run: create(run, tables), tmp_path, request)
+    held = {
+        name: in_order(tables[name], table.columns, [*table.foreign_keys, *table.keys])
+        for name, table in schema.tables.items()
+    }
+    shadow = Shadow(monkeypatch, held, schema)
+    fit(url, schema, tmp_path)
+    assert shadow.tables > 30
 
 
 @pytest.mark.parametrize("engine", ENGINES)

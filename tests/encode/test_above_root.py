@@ -147,9 +147,16 @@ def test_a_plan_counts_as_many_values_as_records_have():
     check_a_plan_counts_as_many_values_as_records_have()
 
 
-@pytest.mark.parametrize("name", ["_counted", "root_gap"])
-def test_a_missing_value_that_is_left_out_is_caught(monkeypatch, name):
-    plant(monkeypatch, stages, name, ("beyond = 0 if together else int(domain.nullable)", "beyond = 0"))
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("_counted", ("beyond = 0 if together else int(domain.nullable)", "beyond = 0")),
+        ("_counted", ("_missing_as_value(domain)", "replace(domain, nullable=0)")),
+        ("root_gap", ("_missing_as_value(gaps)", "replace(gaps, nullable=0)")),
+    ],
+)
+def test_a_missing_value_that_is_left_out_is_caught(monkeypatch, name, edit):
+    plant(monkeypatch, stages, name, edit)
     with pytest.raises(AssertionError):
         check_a_plan_counts_as_many_values_as_records_have()
 

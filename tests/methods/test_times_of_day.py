@@ -10,10 +10,15 @@ import pytest
 
 import doublure as db
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.methods.statistics.tables import plan as tables_plan
 from doublure.methods.statistics.tables.hours import likely_hours
+from doublure.methods.statistics.tables.leaves import ColumnLeaves
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.plan import plan_releases
 from doublure.schema.columns.integer_domain import TimeDomain
+from doublure.support import lattices
+from doublure.support.lattices import PeriodWeights
 
 ROWS = 3000
 MOMENTS = "{type: datetime, bounds: [2020-01-01T00:00:00, 2020-12-30T23:59:59], missing: false}"
@@ -40,6 +45,7 @@ def morning(seed: int = 3) -> np.ndarray:
 
 
 def fitted(own: db.Schema, frame: pd.DataFrame, folder: Any) -> Any:
+    folder.mkdir(exist_ok=True)
     plan = db.plan(own, method="statistics", epsilon=1.0, delta=1e-5, components=16, fit_steps=50)
     book = db.Ledger.create(folder / "a.ledger", dataset="people", epsilon=1.0, delta=1e-4)
     return db.fit(frame, plan, ledger=book, seed=1, out=folder / "run", progress=False)
@@ -77,8 +83,40 @@ def test_hours_are_kept_with_the_generator_and_hold_what_is_given(admitted):
 
 def test_even_hours_stay_even(tmp_path):
     frame = admissions(np.random.default_rng(4).integers(0, 24, ROWS))
-    found = in_hours(fitted(schema(), frame, tmp_path).sample(10_000, seed=2)["at"])
-    assert abs(found - 1 / 24).sum() / 2 < 0.08
+    apart = []
+    for turn in range(3):
+        found = in_hours(fitted(schema(), frame, tmp_path / str(turn)).sample(10_000, seed=2)["at"])
+        apart.append(abs(found - 1 / 24).sum() / 2)
+    assert np.mean(apart) < 0.06
+
+
+def stays(draw: np.random.Generator, short: float) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return stays that begin at any hour, and how long those are that last some minutes; others end at noon."""
+    begun = draw.integers(0, 350 * 1440, ROWS)
+    brief, nights = draw.random(ROWS) < short, draw.geometric(0.25, ROWS)
+    left = np.where(brief, begun + draw.integers(5, 40, ROWS), (begun // 1440 + nights) * 1440 + 660)
+    left += np.where(brief, 0, draw.integers(0, 120, ROWS))
+    start = np.datetime64("2020-01-01", "m")
+    frame = pd.DataFrame({"at": (start + begun).astype(str), "left": (start + left).astype(str)})
+    return frame.assign(sex=draw.choice(["F", "M"], ROWS)), (left - begun)[brief]
+
+
+@pytest.mark.parametrize("short", [0.0, 0.6])
+def test_the_later_of_two_moments_keeps_its_hours_and_short_stays_their_minutes(tmp_path, short):
+    """Measured from the earlier moment alone, a stay of some nights ended at any hour."""
+    frame, minutes = stays(np.random.default_rng(6), short)
+    own = schema(f"{MOMENTS}\n  left: {MOMENTS}".replace("'", ""), "constraints: [{at_most: [at, left]}]\n")
+    rows = fitted(own, frame, tmp_path).sample(6000, seed=2)
+    first, last = (pd.to_datetime(rows[name]) for name in ("at", "left"))
+    apart = (last - first).dt.total_seconds() / 60
+    assert (apart >= 0).all()
+    long = apart >= 1440
+    at_noon = last[long].dt.hour.isin([11, 12]).mean()
+    assert at_noon > 0.75
+    assert abs((apart < 60).mean() - short) < 0.1
+    if short:
+        assert apart[apart < 60].between(4, 41).mean() > 0.8
+        assert abs(apart[apart < 60].median() - np.median(minutes)) < 6
 
 
 def test_two_moments_in_order_stay_in_order(tmp_path):
@@ -147,3 +185,52 @@ def test_midnights_of_days_without_a_time_make_no_minute_after_them_likelier():
     weights = [found.classes(np.array([at]), np.array([to]))[0] @ pulls for at, to in ((0, 0), (1, 719), (0, 1439))]
     assert weights[0] / weights[2] == pytest.approx(0.5, abs=0.01)
     assert weights[1] / weights[2] < 0.01
+
+
+# -- single values -----------------------------------------------------------------------------------------------------
+
+
+def heaviest_value(domain: TimeDomain, values: np.ndarray, noise: float, seed: int) -> float:
+    """Return the most rows that a fit of a column's releases gives to a single value, as lattices and hours draw it."""
+    draw, rows = np.random.default_rng(seed), values[:, None].astype(float)
+
+    def released(axis: Any) -> NoisyCounts:
+        counts = np.bincount(axis.of(rows), minlength=axis.size) + draw.normal(0, noise, axis.size)
+        return NoisyCounts(counts=counts, variance=noise**2)
+
+    node = Node(leaves=ColumnLeaves.of(domain, 0, domain.initial_partition()))
+    cells, runs = (released(node.leaves.axis(own)) for own in (np.arange(node.leaves.size), node.runs()))
+    lattice = released(noisy_tables._lattices(node.leaves))
+    hours = released(noisy_tables.hours_axis(node.leaves)) if domain.hours() else None
+    cut = noisy_tables._full(node.leaves, cells)
+    seen = [(cut, released(cut.axis(node.leaves)))]
+    node.locate(seen, cells, runs, lattice, hours)
+    again = noisy_tables._repeated(node, seen[0][1])
+    if len(again.starts):
+        node.locate([*seen, (again, released(again.axis(node.leaves)))], cells, runs, lattice, hours)
+    leaves, steps = node.leaves, domain.nested_steps()
+    weights = PeriodWeights(steps, leaves.pulls, np.resize(leaves.hours, max(1, len(leaves.hours))))
+    by_class, every = weights.classes(leaves.starts, leaves.ends), lattices.members(leaves.starts, leaves.ends, steps)
+    each = by_class / by_class.sum(1, keepdims=True) / np.maximum(every, 1)
+    return float((each.max(1) * leaves.mass[: len(each)]).max())
+
+
+@pytest.mark.parametrize("noise", [10.0, 20.0, 40.0])
+@pytest.mark.parametrize("unit", ["days", "minutes"])
+def test_noise_makes_no_value_that_repeats(unit, noise):
+    """Of even days and minutes none has rows of its own. Of ten fits to days, six had a spike."""
+    day = 1440 if unit == "minutes" else 1
+    domain = TimeDomain(first=0, last=1000 * day - 1, nullable=False, seconds=86_400 / day)
+    found = [
+        heaviest_value(domain, np.random.default_rng(seed).integers(0, 1000 * day, ROWS), noise, seed)
+        for seed in range(10)
+    ]
+    assert np.mean(np.array(found) > 2 * noise) <= 0.2
+    assert np.median(found) < (10 if unit == "days" else 1)
+
+
+@pytest.mark.parametrize("noise", [10.0, 20.0])
+def test_a_day_that_many_rows_have_is_found(noise):
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    values[:600] = 437
+    assert heaviest_value(TimeDomain(first=0, last=999, nullable=False), values, noise, 1) > 400

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doublure.networks.given_columns import draw_fitting, draw_given
-from doublure.networks.related_layout import ChildFacts, RootGap, UnitLayout
+from doublure.networks.related_layout import ChildFacts, RootFloor, RootGap, UnitLayout
 from doublure.networks.related_units import RelatedGenerator
 from doublure.networks.rooms import RoomLeft
 from doublure.networks.tree_tables import Tree, TreeNode
@@ -55,6 +55,40 @@ def test_no_day_passes_the_bound_and_none_piles_up_on_it():
     assert days.max() <= HIGHEST
     share = np.bincount(days[:, -1].astype(int), minlength=HIGHEST + 1) / len(days)
     assert share[-1] < 2.5 * share[-11:-1].mean()
+
+
+def two_rows(first=EVEN, gaps=EVEN, floors=()):
+    """Return a number of the root and the days ``(N, 2)`` of units with two rows."""
+    layout = UnitLayout.of(1, [ChildFacts("visits", 2, 1, 0, HIGHEST, (), (), floors=floors)])
+    generator = RelatedGenerator(layout, [])
+    many, left = ([2], [1], [1.0]), ([0], [2], [1.0])
+    generator.units.take(tree(many, EVEN))
+    generator.first[0].take(tree(many, EVEN, first))
+    generator.following[0].take(tree(many, EVEN, left, EVEN, gaps))
+    found = generator(np.random.default_rng(1).standard_normal((40_000, 1)))
+    return found[:, 1], found[:, layout.children[0].row(0).start :]
+
+
+def test_first_days_and_gaps_are_both_as_often_as_they_are_drawn():
+    """Two even days in order: a gap that was drawn again after a late first day had a median of 21 instead of 29."""
+    falling = 1.0 - (np.arange(HIGHEST + 1) + 0.5) / (HIGHEST + 1)
+    falling /= falling.sum()
+    leaves = np.arange(HIGHEST + 1), np.ones(HIGHEST + 1, dtype=np.int64), falling
+    _, days = two_rows(leaves, leaves)
+    first, gaps, last = (np.bincount(own.astype(int), minlength=100) / len(days) for own in (
+        days[:, 0], days[:, 1] - days[:, 0], days[:, 1]))  # fmt: skip
+    assert days.max() <= HIGHEST
+    assert abs(gaps - falling).sum() / 2 < 0.03  # 40,000 even draws differ by .02
+    assert abs(first - falling).sum() / 2 < 0.03
+    assert abs(last - falling[::-1]).sum() / 2 < 0.08
+
+
+def test_no_first_day_is_before_a_birth_and_none_piles_up_on_it():
+    floor = RootFloor(below=1, least=lambda born: np.minimum(2 * born, HIGHEST))  # half of all days are before births
+    born, days = two_rows(gaps=([0], [20], [1.0]), floors=(floor,))
+    assert (days[:, 0] >= np.minimum(2 * born, HIGHEST)).all()
+    assert (days[:, 0] == 2 * born).mean() < 0.1
+    assert days.max() <= HIGHEST
 
 
 def test_days_above_the_roots_own_pile_up_no_more():

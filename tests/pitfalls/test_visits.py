@@ -13,6 +13,7 @@ import pytest
 from doublure import planning as plans
 from doublure.data.relational import visits
 from doublure.data.relational.visits import open_visits
+from doublure.encode.relational import RelationalEncoder
 from doublure.encode.visits import VisitsEncoder
 from doublure.errors import DoublureError
 from doublure.private.queries.facts import make_fact_query
@@ -32,6 +33,9 @@ columns:
   day: {{type: integer, bounds: [0, 999], missing: false}}
   ward: {{type: category, values: [heart, lung], other: Other, missing: true}}
 """
+MOMENTS = PUBLIC.replace(
+    "day: {type: integer, bounds: [0, 999]", "day: {type: datetime, bounds: ['1969-12-01', '1970-02-01'], step: 60"
+)
 UNORDERED = PUBLIC.replace(", order: day", "")
 BOUGHT = (
     PUBLIC.replace(f"units: {PEOPLE_THERE}\n", f"units: {{learn: 1.0, magnitude: {PEOPLE_THERE}}}\n")
@@ -95,6 +99,7 @@ def planned(text):
 
 
 def counted(lab, rows, text=PUBLIC, like=None):
+    rows = at_moments(rows) if text == MOMENTS else rows
     return lab.counted(open_visits(rows), planned(text), like=like)
 
 
@@ -114,7 +119,7 @@ def check_whole_people_move_what_was_paid_for(lab, text=PUBLIC):
     assert lab.price(kept, counted(lab, without_person(base, "p7"), text, like=kept)) <= paid * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("text", [PUBLIC, UNORDERED], ids=["in order", "in the file's order"])
+@pytest.mark.parametrize("text", [PUBLIC, UNORDERED, MOMENTS], ids=["in order", "in the file's order", "by moments"])
 def test_whole_people_move_what_was_paid_for(lab, text):
     check_whole_people_move_what_was_paid_for(lab, text)
 
@@ -218,6 +223,31 @@ def test_people_that_meet_are_caught(lab, edit):
     lab.plant(visits, *edit)
     with pytest.raises((AssertionError, IndexError, DoublureError)):
         check_a_person_shows_the_same_whoever_else_there_is()
+
+
+def at_moments(rows):
+    """Return rows whose days are moments around 1970."""
+    return rows.assign(day=np.datetime64("1969-12-01", "s") + 5200 * rows["day"].to_numpy().astype(np.int64))
+
+
+def check_a_gap_between_moments_is_of_one_person():
+    base = at_moments(table())
+    alone = shown(base, MOMENTS)
+    for more in ODD_PEOPLE.values():
+        assert alone.items() <= shown(with_person(base, at_moments(more)), MOMENTS).items()
+    assert shown(without_person(base, "p7"), MOMENTS).items() <= alone.items()
+
+
+def test_a_gap_between_moments_is_of_one_person():
+    check_a_gap_between_moments_is_of_one_person()
+
+
+@pytest.mark.parametrize("meeting", ["np.sort({})", "np.roll({}, 1)"])
+def test_a_gap_above_another_person_s_moment_is_caught(lab, meeting):
+    before = "found[several, child.before.start + child.order]"
+    lab.plant(RelationalEncoder, "_show", (before, meeting.format(before)))
+    with lab.caught():
+        check_a_gap_between_moments_is_of_one_person()
 
 
 def test_what_differs_within_a_person_is_decided_by_that_person_s_rows():

@@ -170,10 +170,10 @@ COLUMNS = {
 @pytest.mark.parametrize(
     ("epsilon", "delta", "said"),
     [
-        (1.0, 1e-5, "73.2 of 100"),
-        (0.1, 0.0, "52.5 of 100"),
-        (6.0, 1e-5, "99.8 of 100"),
-        (30.0, 0.0, "up to 100 of 100"),
+        (1.0, 1e-5, "73.2 times in 100"),
+        (0.1, 0.0, "52.5 times in 100"),
+        (6.0, 1e-5, "99.8 times in 100"),
+        (30.0, 0.0, "up to 100 times in 100"),
     ],
 )
 def test_the_guarantee_is_said_as_a_bet(card, parse, epsilon, delta, said):

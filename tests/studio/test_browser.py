@@ -70,7 +70,7 @@ def planned(visitor, *, data, rows, schema=None, epsilon="1", cap="3"):
     visitor.press("button:has-text('Save')")
     visitor.go("/budget")
     visitor.fill(epsilon="2")
-    visitor.wait("right in at most 88")  # the forecast follows the field
+    visitor.wait("right at most 88")  # the forecast follows the field
     visitor.fill(epsilon=epsilon, dataset="people", cap_epsilon=cap)
     visitor.press("button:has-text('Make the plan')")
     visitor.wait("The plan is made")

@@ -9,14 +9,18 @@ years): then the value is counted, and the rule kept when a unit is decoded (:mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
 
 from doublure.encode.columns import encodings
-from doublure.encode.numeric import IntegerEncoding
+from doublure.encode.numeric import Floats, IntegerEncoding
 from doublure.errors import SchemaError
-from doublure.networks.related_layout import RootGap
-from doublure.schema.columns import IntegerDomain
-from doublure.schema.related_constraints import across_tables
+from doublure.networks.related_layout import RootFloor, RootGap
+from doublure.schema.columns import Column, IntegerDomain
+from doublure.schema.related_constraints import across_calendars, across_tables
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.rules.calendar_order import comparable, first_at_least
 
 _IN_COMMON = 0.5
 """A gap is counted where the bounds of both share this much of what either covers."""
@@ -63,9 +67,42 @@ def places_above(schema: RelationalSchema, child: str, own: Sequence[str], head:
                     first=base.first,
                     last=base.last,
                     highest=steps.last,
+                    period=steps.period,
                 )
             )
     return tuple(found)
+
+
+def floors_above(schema: RelationalSchema, child: str, head: Sequence[str]) -> tuple[RootFloor, ...]:
+    """Return the parent's columns that bound the order of a child's rows from below, and are counted by themselves.
+
+    Args:
+        schema: Of all tables.
+        child: The table.
+        head: The names of what its parent's row has, in order.
+    """
+    table = schema.tables[child]
+    rules, every = schema.constraints, schema.columns
+    if table.order is None or table.order in above_root(schema, child):
+        return ()
+    parent, high = table.parent or "", f"{child}.{table.order}"
+    lows = [low for low, other in (*across_tables(rules, every), *across_calendars(rules, every)) if other == high]
+    found = []
+    for low in lows:
+        name = low.partition(".")[2]
+        steps, own = _steps(schema, parent, name), _steps(schema, child, table.order)
+        if low == f"{parent}.{name}" and name in head and steps is not None and own is not None:
+            least = partial(_least_order, every[low], steps, every[high], own)
+            found.append(RootFloor(below=head.index(name), least=least))
+    return tuple(found)
+
+
+def _least_order(lower: Column, steps: IntegerDomain, order: Column, own: IntegerDomain, numbers: Floats) -> Floats:
+    """Return the least numbers of an order above those of the parent; its first one above what is missing."""
+    values = numbers * steps.unit
+    least = (first_at_least(lower, order, values) if comparable(lower, order) else values) / own.unit
+    found: Floats = np.where(numbers > steps.last, own.first, np.clip(np.ceil(least), own.first, own.last))
+    return found
 
 
 def _steps(schema: RelationalSchema, table: str, name: str) -> IntegerDomain | None:

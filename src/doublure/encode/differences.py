@@ -13,6 +13,9 @@ misses all before it                     the first's lower bound, or the second'
 breaks the constraint                    the first column; the gap counts as its lowest value
 =======================================  ==============================================================
 
+A gap of a day and more between two moments is counted from the day of the first (:mod:`doublure.support.lattices`): its
+rest within a day is the second's time of day, whose hours are counted, and a stay ends when people leave.
+
 The gap lies in [max(0, lower₂ - upper₁), upper₂ - lower₁], and where a column is declared to be the difference of the
 two, within what that column's bounds say; a gap beyond counts as the nearest within. A column that is second to several
 is measured from one of them: of those that stand highest, the one named first. All of it follows from the schema, and a
@@ -26,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.encode.numeric import (
     BinnedEncoding,
@@ -42,6 +46,7 @@ from doublure.schema.columns import Column, IntegerDomain, RealColumn
 from doublure.schema.missing_states import keep_holes
 from doublure.schema.rules.at_most import compared_pairs, order_columns, ordered_pairs
 from doublure.schema.scalars import EXACT
+from doublure.support import lattices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +58,16 @@ class Gap:
         own: The number's own facts.
         steps: The gap, as if it were a column.
         floor: What it is measured from where there is nothing before it.
+        period: A day on the number's grid, where it has a time of day and is counted in steps; else 1.
+        widest: The longest distance that a declared difference leaves.
     """
 
     first: str
     own: Column
     steps: BinnedEncoding | MinMaxEncoding | IntegerEncoding
     floor: float
+    period: float = 1
+    widest: float = math.inf
 
     @property
     def domain(self) -> IntegerDomain:
@@ -77,13 +86,14 @@ class Gap:
             numbers: ``(N,)`` on the number's own grid, NaN for missing.
             before: ``(N,)`` what they are measured from, NaN where there is nothing.
         """
-        return self.steps.coded(numbers - self._base(before))
+        return self.steps.coded(lattices.gaps(numbers, self._base(before), self.period))
 
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None, before: Floats) -> Floats:
         """Return numbers on their own grid, NaN for missing, from one array a part."""
         base = self._base(before)
         gaps = self.steps.numbers(values, rng)
-        return keep_holes(snapped_numbers(self.own, self._turned_back(base + gaps, base)), gaps)
+        numbers = np.minimum(lattices.above(gaps, base, self.period), base + self.widest)
+        return keep_holes(snapped_numbers(self.own, self._turned_back(numbers, base)), gaps)
 
     def _base(self, before: Floats) -> Floats:
         return np.where(np.isnan(before), self.floor, before)
@@ -175,19 +185,41 @@ def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numeri
         lower, upper = (round(end / unit) * unit for end in (lower, upper))
     if not lower < upper or not math.isfinite(upper) or (unit and upper / unit > EXACT):
         return None
-    steps = number_encoding(_as_column(second, lower, upper), numerics, bins)
-    return Gap(first=pair[0], own=second, steps=steps, floor=floor)
+    domain = second.integer_domain()
+    if numerics != "steps" or domain.period == 1 or upper < domain.period * domain.unit:
+        steps = number_encoding(_as_column(second, lower, upper), numerics, bins)
+        return Gap(first=pair[0], own=second, steps=steps, floor=floor)
+    period = domain.period * domain.unit
+    longest = upper + period - unit
+    timed = IntegerEncoding(column=_as_column(second, lower, longest, domain))
+    return Gap(first=pair[0], own=second, steps=timed, floor=floor, period=period, widest=upper)
 
 
 def _distances(schema: Schema) -> Iterable[tuple[str, str, float, float]]:
     return (each for rule in schema.constraints for each in rule.distances(schema.columns))
 
 
-def _as_column(second: Column, lower: float, upper: float) -> RealColumn:
+class _TimedGap(RealColumn):
+    """A gap between moments.
+
+    Attributes:
+        above: The integers of the later one.
+    """
+
+    above: IntegerDomain
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        first, last = (round(end / self.above.unit) for end in self.known_grid)
+        return self.above.gaps(first, last)
+
+
+def _as_column(second: Column, lower: float, upper: float, timed: IntegerDomain | None = None) -> RealColumn:
     """Return a gap's own facts; they are not checked again, for a gap may span more than a column's bounds may."""
-    return RealColumn.model_construct(
-        bounds=(lower, upper), step=second.unit or None, zero_inflated=lower == 0, missing=second.missing
-    )
+    bounds, step = (lower, upper), second.unit or None
+    if timed is not None:
+        return _TimedGap.model_construct(bounds=bounds, step=step, missing=second.missing, above=timed)
+    return RealColumn.model_construct(bounds=bounds, step=step, missing=second.missing, zero_inflated=lower == 0)
 
 
 def _joined(reach: _Reach, before: _Reach) -> _Reach:

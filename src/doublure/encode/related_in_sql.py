@@ -221,7 +221,7 @@ def _place_child(parts: list[Expr], child: ChildPlace, met: str, unit: str) -> N
             at = rows[letter].start + place
             parts[at] = sql.case((several.copy(), parts[at]))
     if child.order >= 0:
-        rest = _wide(number("e", child.order)) - _wide(number("b", child.order))
+        rest = _gaps(_wide(number("e", child.order)), _wide(number("b", child.order)), child.period)
         parts[child.next.start + child.order] = sql.case((several.copy(), sql.call("GREATEST", rest, sql.whole(0))))
     for at, place in enumerate(child.repeats, start=child.same.start):
         alike = sql.both(several.copy(), number("e", place).eq(number("b", place)))
@@ -231,7 +231,7 @@ def _place_child(parts: list[Expr], child: ChildPlace, met: str, unit: str) -> N
         base = sql.case((below > sql.whole(each.last), sql.whole(each.first)), otherwise=below.copy())
         for letter in "az" if each.place == child.order else "abez":
             own = parts[rows[letter].start + each.place]
-            gap = sql.call("GREATEST", _wide(own) - base.copy(), sql.whole(0))
+            gap = sql.call("GREATEST", _gaps(_wide(own), base, each.period), sql.whole(0))
             gone = (sql.is_null(own), sql.nothing())
             beyond = (own.copy() > sql.whole(each.highest), sql.whole(each.widest + 1))
             parts[rows[letter].start + each.place] = sql.case(gone, beyond, otherwise=gap)
@@ -268,3 +268,9 @@ def _among(mark: Expr, many: Expr) -> Expr:
 
 def _wide(number: Expr) -> Expr:
     return sql.cast(number, "bigint")
+
+
+def _gaps(number: Expr, below: Expr, period: int) -> Expr:
+    if period == 1:
+        return sql.gaps(number, below, period)
+    return _wide(sql.gaps(sql.cast(number, "double"), sql.cast(below, "double"), period))

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from doublure.data.relational.records import RelatedRows, marked
 from doublure.encode import across_tables
-from doublure.encode.above_root import places_above
+from doublure.encode.above_root import floors_above, places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
@@ -26,6 +26,7 @@ from doublure.networks.related_layout import ChildFacts, ChildPlace, UnitLayout
 from doublure.schema import ResolvedSchema
 from doublure.schema.related_table import rows_name
 from doublure.schema.relational import ResolvedRelationalSchema
+from doublure.support import lattices
 from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
 
@@ -79,7 +80,10 @@ class RelationalEncoder(Encoder):
             most=related.most_of_parent(name),
             parts=own.width,
             order=at,
+            lowest=0 if at < 0 else own.domains[at].first,
             highest=0 if at < 0 else own.domains[at].last,
+            period=1 if at < 0 else own.domains[at].period,
+            floors=floors_above(related, name, head),
             above=places_above(related, name, own.columns, head),
             repeats=tuple(map(own.columns.index, repeating(related, name, own.columns))),
             parent=-1 if parent == related.root else related.children.index(parent),
@@ -177,7 +181,8 @@ class RelationalEncoder(Encoder):
         found[several, child.next] = rows[begins + following]
         if child.order >= 0:
             at = child.next.start + child.order
-            found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
+            gaps = lattices.gaps(found[several, at], found[several, child.before.start + child.order], child.period)
+            found[several, at] = np.maximum(gaps, 0)
         for at, place in enumerate(child.repeats, start=child.same.start):
             found[several, at] = rows[begins + following, place] == rows[begins + before, place]
         for each in child.above:

@@ -95,7 +95,8 @@ class _MeasuredNumbers:
 
     def gap(self, name: str, own: Gap) -> Expr:
         """Return a number's distance above the one that it is measured from; NULL for a missing one."""
-        return self._snapped(name, own.own) - sql.call("COALESCE", self._before(own.first), sql.real(own.floor))
+        below = sql.call("COALESCE", self._before(own.first), sql.real(own.floor))
+        return sql.gaps(self._snapped(name, own.own), below, own.period)
 
     def _before(self, name: str) -> Expr:
         """Return what a column's successors are measured from; NULL where there is nothing."""

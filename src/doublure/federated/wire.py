@@ -14,10 +14,10 @@ from doublure.private.queries.axes import axes_from_message, axes_to_message, wh
 from doublure.private.queries.counts import Counts
 from doublure.support.messages import Message, malformed
 
-VERSION = 6
-"""Version of the format. In version 5 no identities were counted; in version 4 no hours were; in version 3 owners were
-told the schema where nothing is learned; in version 2 words and arrays travelled apart; in version 1 owners declared no
-units."""
+VERSION = 7
+"""Version of the format. In version 6 gaps between moments were differences; in version 5 no identities were counted;
+in version 4 no hours were; in version 3 owners were told the schema where nothing is learned; in version 2 words and
+arrays travelled apart; in version 1 owners declared no units."""
 HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
 CHARGED = "charged"
 """Key of an owner's final answer whether a run stays charged."""

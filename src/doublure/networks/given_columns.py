@@ -184,8 +184,7 @@ class _Given(TreeDraw):
         node = self._tree.nodes[place]
         own = self._rooms[place].mass(node) * (node.fine == self.fine[:, place][:, None])
         leaf = entry_at(own, self._rng.random(len(own)))
-        widths = self._rooms[place].widths(node)[np.arange(len(own)), leaf]
-        return self._within_leaves(node, node.starts[leaf], widths)
+        return self._within_leaves(node, *self._rooms[place].cut(node, leaf))
 
     def _draw_cut(self, place: int) -> None:
         """Draw a node's groups by the share of each that fits a row's room."""

@@ -22,12 +22,14 @@ table stands first in that row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from doublure.support import lattices
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,6 +44,7 @@ class RootGap:
         first: The parent's lowest number, also used for a missing one, which is ``last + 1``.
         last: The parent's highest number.
         highest: The highest number in the row; ``highest + 1`` is missing.
+        period: Integers of a day, where it has a time of day; else 1.
     """
 
     place: int
@@ -49,28 +52,43 @@ class RootGap:
     first: int
     last: int
     highest: int
+    period: int = 1
 
     @property
     def widest(self) -> int:
         """The largest gap."""
-        return max(1, self.highest - self.first)
+        return max(1, self.highest - self.first + self.first % self.period)
 
     def gaps(self, numbers: Floats, below: Floats) -> Floats:
         """Return the gaps of numbers above the parent's numbers ``below``; ``widest + 1`` is missing."""
-        gaps = np.maximum(numbers - self._base(below), 0)
+        gaps = np.maximum(lattices.gaps(numbers, self._base(below), self.period), 0)
         return np.where(numbers > self.highest, self.widest + 1, gaps)
 
     def room(self, below: Floats) -> Floats:
         """Return the largest gaps above the parent's numbers ``below``."""
-        return np.maximum(self.highest - self._base(below), 0)
+        base = self._base(below)
+        return np.maximum(lattices.gaps(np.full_like(base, self.highest), base, self.period), 0)
 
     def numbers(self, gaps: Floats, below: Floats) -> Floats:
         """Return numbers from their gaps, at most ``highest``."""
-        numbers = np.minimum(self._base(below) + gaps, self.highest)
+        numbers = np.minimum(lattices.above(gaps, self._base(below), self.period), self.highest)
         return np.where(gaps > self.widest, self.highest + 1, numbers)
 
     def _base(self, below: Floats) -> Floats:
         return np.where(below > self.last, self.first, below)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RootFloor:
+    """A number of the parent's row that bounds the order of a child's rows from below, and is counted by itself.
+
+    Attributes:
+        below: The place of the parent's number in the head.
+        least: Returns the least orders ``(N,)`` for such numbers ``(N,)``.
+    """
+
+    below: int
+    least: Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +104,15 @@ class ChildPlace:
         places: The most rows of a unit.
         parts: W, numbers of a row.
         order: The order's place in a row; -1 without an order.
-        highest: The largest value of the order.
+        lowest: The least value of the order.
+        highest: The largest one.
+        period: Integers of a day, where the order has a time of day; else 1.
         shown: The start of ``first`` in a unit for counting.
         drawn: The start of row 1 in a unit for drawing.
         above: The numbers of a row that are counted by their gap above the parent's.
         repeats: The places in a row of what may be as in the row before.
         least: The fewest rows of a row of its parent.
+        floors: What bounds the order from below.
     """
 
     name: str
@@ -102,12 +123,15 @@ class ChildPlace:
     places: int
     parts: int
     order: int
+    lowest: int
     highest: int
+    period: int
     shown: int
     drawn: int
     above: tuple[RootGap, ...] = ()
     repeats: tuple[int, ...] = ()
     least: int = 0
+    floors: tuple[RootFloor, ...] = ()
 
     @property
     def first(self) -> slice:
@@ -172,6 +196,9 @@ class ChildFacts(NamedTuple):
     repeats: tuple[int, ...]
     parent: int = -1
     least: int = 0
+    lowest: int = 0
+    period: int = 1
+    floors: tuple[RootFloor, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +240,7 @@ class UnitLayout:
                 place = ChildPlace(
                     name=own.name, parent=parent, many=many, head=head, most=own.most, places=places[parent] * own.most,
                     parts=own.parts, order=own.order, highest=own.highest, shown=shown, drawn=drawn, above=own.above,
-                    repeats=own.repeats, least=own.least,
+                    repeats=own.repeats, least=own.least, lowest=own.lowest, period=own.period, floors=own.floors,
                 )  # fmt: skip
                 found[number] = place
                 shown, drawn = place.same.stop, place.rows.stop

@@ -1,9 +1,12 @@
 """A generator of units of related tables: the root's row, then each child table's rows, level by level.
 
 For each child table, one tree draws the first row given its head (the parent's row, and those above it), and another
-draws each next row given the head and the row before, up to the number of rows that the head says. Gaps are drawn given
-that they fit the room that the row before, or the parent's number, leaves below the upper bound
-(:func:`~doublure.networks.given_columns.draw_fitting`).
+draws each next row given the head and the row before, up to the number of rows that the head says. A unit's gaps are
+drawn given that together they fit between the bounds (:func:`~doublure.networks.given_columns.draw_fitting`). First
+numbers and gaps are both counted, so both keep how often each is drawn: units of as many rows that do not fit exchange
+their first numbers with others. All assignments that fit are equally likely, which is the joint distribution of
+greatest entropy with these margins (quasi-independence: Goodman 1968, J. Am. Stat. Assoc. 63;
+:mod:`doublure.networks.exchanges`).
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.networks.array_generator import ArrayGenerator
+from doublure.networks.exchanges import OrderedRows
 from doublure.networks.given_columns import ComponentOdds, draw_fitting, draw_given
 from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
 from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
+from doublure.support import lattices
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,8 +192,8 @@ class RelatedGenerator(ArrayGenerator):
     def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator, told: _RowsTold) -> None:
         """Draw the rows of a child table, in order, as values that all lie below their bounds.
 
-        Where a row hardly ever fits, for one before it came too late, the unit's rows are drawn again, each gap cut to
-        the limits of :func:`_limits`. Cut to the bound alone, or shrunk so that the last one lies there, rows pile up.
+        Where gaps hardly ever fit, the unit's rows are drawn again, each gap cut to the limits of :func:`_limits`. Cut
+        to the bound alone, or shrunk so that the last one lies there, rows pile up.
         """
         beyond = np.flatnonzero(~self._fill_rows(found, number, child, rng, told))
         again = found[beyond]
@@ -227,53 +232,101 @@ class RelatedGenerator(ArrayGenerator):
         tree = self.first[number]
         some = np.flatnonzero(many > 0)
         told.begin(float(many.sum()))
+        order, row = child.row(0).start + child.order, _ordered_rows(found, child)
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
             rooms = [own for own, each in _rooms(child, rows, head) if each.place == child.order]
+            if cut and child.floors:
+                rooms = [row.room(some, head + child.order)]
             rows = draw(tree.tree, rows, head, rng, rooms=rooms)
             _cut_beyond(child, tree.tree, rows, head, head, rng)
             found[some, child.row(0)] = rows[:, head:]
             fits[some] = fitting(rows, rooms)
-        for each in child.above:  # the order is needed by the next rows; other gaps are turned back at the end
-            if each.place == child.order:
-                _turned_back(found, some, child.row(0).start + each.place, each)
+        row.first[:] = found[:, order]
+        if row.above is not None:  # the order is needed by the next rows; other gaps are turned back at the end
+            _turned_back(found, some, order, row.above)
         told.drawn(len(some))
         tree = self.following[number]
         known, repeats = head + 1 + child.parts, self.repeats[number]
         first = known + len(repeats)
         again = tuple((known + at, head + 1 + place, first + place) for at, place in enumerate(repeats))
-        units = np.flatnonzero(many > 1)
-        if not len(units) or not tree.tree.nodes:
-            return fits
         odds = ComponentOdds(tree.tree, known, head)
         begun = odds.begun(found[:, :head])
-        limits = np.full((len(found), child.most), float(child.highest))
+        limits, reached = np.full((len(found), child.most), float(child.highest)), row.least.copy()
         if cut and child.order >= 0:
-            limits = _limits(found[:, child.row(0).start + child.order], many, child, rng)
+            limits, reached = _limits(found[:, order], many, child, rng), found[:, order].copy()
         for turn in range(1, child.most):
             units = np.flatnonzero((many > turn) & fits)
-            if not len(units):
+            if not len(units) or not tree.tree.nodes:
                 break
             rows = np.zeros((len(units), first + child.parts))
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            before = rows[:, head + 1 + child.order]
-            most = limits[units, turn] - before
+            most = np.maximum(lattices.gaps(limits[units, turn], reached[units], child.period), 0)
             rooms = [RoomLeft(part=first + child.order, most=most)] if child.order >= 0 else []
             rows = draw(tree.tree, rows, known, rng, odds, again, begun[units], rooms)
             _cut_beyond(child, tree.tree, rows, first, known, rng)
             found[units, child.row(turn)] = rows[:, first:]
             fits[units] = fitting(rows, rooms)
             if child.order >= 0:
-                found[units, child.row(turn).start + child.order] += before
+                gaps = row.gaps[units, turn] = rows[:, first + child.order]
+                reached[units] = lattices.above(gaps, reached[units], child.period)
+                later = lattices.above(gaps, rows[:, head + 1 + child.order], child.period)
+                found[units, child.row(turn).start + child.order] = np.minimum(later, child.highest)
             told.drawn(len(units))
+        if child.order >= 0 and not cut:
+            units = np.flatnonzero((many > 0) & fits)
+            fits[units] = self._place_rows(found, number, child, row, units, rng)
         return fits
+
+    def _place_rows(
+        self, found: Floats, number: int, child: ChildPlace, row: OrderedRows, units: Ints, rng: np.random.Generator
+    ) -> Mask:
+        """Write the order of units' rows, whose gaps are kept, and return whose fit.
+
+        A first number that fits no other unit is drawn again, given that it fits its own.
+
+        Args:
+            found: Heads and rows.
+            number: The child table's number.
+            child: Its place.
+            row: The order as it was drawn.
+            units: ``(m,)`` units that have rows.
+            rng: Public randomness.
+        """
+        many, tree, head = found[units, child.many], self.first[number].tree, child.head_width
+        first = row.exchanged(units, many, rng)
+        beyond = np.flatnonzero(~row.fit(units, first))
+        if len(beyond) and tree.nodes:
+            heads = np.hstack([found[units[beyond], :head], np.zeros((len(beyond), child.parts))])
+            room = row.room(units[beyond], head + child.order)
+            first[beyond] = draw_given(tree, heads, head, rng, rooms=[room])[:, room.part]
+        numbers = row.numbers(units, first)
+        for turn in range(child.most):
+            there = many > turn
+            found[units[there], child.row(turn).start + child.order] = numbers[there, turn]
+        return row.fit(units, first)
 
 
 def _silent(units: float) -> None:
     """Ignore how much is drawn."""
+
+
+def _ordered_rows(found: Floats, child: ChildPlace) -> OrderedRows:
+    """Return the order of units' rows, none of which is drawn yet."""
+    above = next((each for each in child.above if each.place == child.order), None)
+    below, least = np.zeros(len(found)), np.full(len(found), float(child.lowest))
+    if above is not None:
+        below = found[:, above.below]
+        least = above.numbers(np.zeros(len(found)), below)
+    for floor in child.floors:
+        least = np.maximum(least, floor.least(found[:, floor.below]))
+    return OrderedRows(
+        first=np.zeros(len(found)), gaps=np.zeros((len(found), child.most)), below=below, above=above,
+        period=child.period, least=least, highest=child.highest,
+    )  # fmt: skip
 
 
 def _limits(first: Floats, many: Ints, child: ChildPlace, rng: np.random.Generator) -> Floats:

@@ -79,7 +79,7 @@ def absurd(guarantee: Mapping[str, Any]) -> str | None:
         >>> absurd({"kind": "dp", "epsilon": 1.0, "delta": 1e-5}) is None
         True
         >>> absurd({"kind": "dp", "epsilon": 125_100.0, "delta": 1e-5, "unit": "person"})
-        'Suppose that a coin decides ... is right in up to 100 of 100 cases: this protects hardly anybody. ...'
+        'Suppose that a coin decides ... is right up to 100 times in 100, ... This protects hardly anybody.'
     """
     said = _coin(guarantee, _unit(guarantee)) if guarantee.get("kind") in COVERED else []
     return next((sentence for sentence in said if HARDLY_ANYBODY in sentence), None)
@@ -93,7 +93,7 @@ def coin_sentence(guarantee: Mapping[str, Any]) -> str:
 
     Example:
         >>> print(coin_sentence({"epsilon": 1.0, "delta": 1e-6, "unit": "patient"}))
-        Suppose that a coin decides whether the records of one patient are used ... 50.
+        Suppose that a coin decides whether the records of one patient are used ... 50 times.
     """
     return next(iter(_coin(guarantee, _unit(guarantee))), "")
 
@@ -181,13 +181,11 @@ def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
     which = f"the records of one {unit} are used at all; they could be yours"
     if _of_records(guarantee):
         which = f"one {unit} is used at all; it could be yours"
-    bet = (
-        f"Suppose that a coin decides whether {which}. Whoever "
-        f"then guesses from this release, whatever else they know, is right in"
-    )
+    bet = f"Suppose that a coin decides whether {which}. Anyone who guesses its side from this release is right"
+    blind = "whatever else they know. A blind guess is right 50 times."
     if often >= _CERTAIN:
-        return [f"{bet} up to 100 of 100 cases: this {HARDLY_ANYBODY}. Without the release it is 50."]
-    return [f"{bet} at most {often:g} of 100 cases. Without the release it is 50."]
+        return [f"{bet} up to 100 times in 100, {blind} This {HARDLY_ANYBODY}."]
+    return [f"{bet} at most {often:g} times in 100, {blind}"]
 
 
 def _factor(epsilon: object) -> str:

@@ -86,6 +86,43 @@ def draw(first: Ints, last: Ints, own: Ints, steps: Ints, chance: Floats) -> Int
     return drawn
 
 
+def gaps(numbers: Floats, below: Floats, period: float) -> Floats:
+    """Return how far numbers lie above others; from a period on, above the beginning of that in which the other lies.
+
+    A longer gap then tells the time of day of the later of two moments, and a shorter one how long it is.
+
+    Args:
+        numbers: ``(N,)``.
+        below: ``(N,)`` what each is measured from.
+        period: Integers of a day, where numbers have a time of day; else 1, and gaps are differences.
+
+    Examples:
+        >>> gaps(np.array([9.0, 27.0]), np.array([5.0, 5.0]), 10).tolist()
+        [4.0, 27.0]
+    """
+    apart = numbers - below
+    if period == 1:
+        return apart
+    found: Floats = np.where(apart < period, apart, apart + below % period)
+    return found
+
+
+def above(gaps: Floats, below: Floats, period: float) -> Floats:
+    """Return the numbers that lie so far above others; the inverse of :func:`gaps`.
+
+    A gap that no two numbers have, of a period and less than what the lower one is past its beginning, still leads
+    beyond that one: into the next period.
+
+    Examples:
+        >>> above(np.array([4.0, 27.0, 12.0]), np.array([5.0, 5.0, 5.0]), 10).tolist()
+        [9.0, 27.0, 12.0]
+    """
+    if period == 1:
+        return below + gaps
+    found: Floats = below + np.where(gaps < period, gaps, gaps - below % period)
+    return found
+
+
 class PeriodWeights:
     """Weights of integers that are alike a period apart: by lattices, the coarsest a period, and by parts of it.
 

@@ -171,6 +171,25 @@ class IntegerDomain:
         """
         return 0
 
+    @property
+    def period(self) -> int:
+        """Integers of a day, where values have a time of day; else 1."""
+        return self.lattices()[0] if self.hours() else 1
+
+    @property
+    def clock_from(self) -> int:
+        """The first integer whose rest within a day is a time of day."""
+        return self.first
+
+    def gaps(self, first: int, last: int) -> IntegerDomain:
+        """Return the integers of how far a value lies above another (:func:`doublure.support.lattices.gaps`).
+
+        Args:
+            first: The least of them.
+            last: The largest.
+        """
+        return NumberDomain(first=first, last=last, nullable=self.nullable, unit=self.unit)
+
     def initial_partition(self) -> Ints:
         """Return where public cells begin, checked.
 
@@ -284,6 +303,54 @@ class TimeDomain(NumberDomain):
         import numpy as np
 
         return np.arange(first, last + 1) if last - first + 1 <= _SINGLE else _even(first, last, _ROUND)
+
+    @override
+    def gaps(self, first: int, last: int) -> IntegerDomain:
+        if self.period == 1:
+            return super().gaps(first, last)
+        return ClockGapDomain(
+            first=first, last=last, nullable=self.nullable, unit=self.unit, seconds=self.seconds, day=self.period
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockGapDomain(TimeDomain):
+    """The integers of gaps between moments, which from a day on tell the later one's time of day.
+
+    Below a day, cells are those of a number; from there on whole days, of one ratio.
+
+    Attributes:
+        day: Integers of a day.
+    """
+
+    tapers: ClassVar[bool] = True
+
+    day: int
+
+    @property
+    @override
+    def clock_from(self) -> int:
+        return max(self.first, self.day)
+
+    @override
+    def starts(self) -> Ints:
+        import numpy as np
+
+        short, days = _symlog(0, self.day - 1), self.day * _symlog(1, max(1, self.last // self.day))
+        starts = np.concatenate([[self.first], short[short < self.day], days[days >= self.day]])
+        return np.unique(starts[(starts >= self.first) & (starts <= self.last)]).astype(np.int64)
+
+    @override
+    def parts(self, first: int, last: int) -> Ints:
+        """Return single days where there are few, else some; the hours of one day; single integers below a day."""
+        import numpy as np
+
+        if first < self.day:
+            return np.arange(first, last + 1) if last - first + 1 <= _SINGLE else _even(first, last, _ROUND)
+        days = -(-(last - first + 1) // self.day)
+        if days == 1:
+            return _even(first, last, _HOURS)
+        return first + self.day * _even(0, days - 1, min(days, _SINGLE))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -250,6 +250,17 @@ def remainder(value: Expr, divisor: float) -> Expr:
     return value.copy() - floor(value.copy() / real(divisor)) * real(divisor)
 
 
+def gaps(number: Expr, below: Expr, period: float) -> Expr:
+    """Return :func:`doublure.support.lattices.gaps` of whole numbers in float64."""
+    from sqlglot import exp
+
+    apart = exp.Paren(this=number.copy() - below.copy())
+    if period <= 1:
+        return apart
+    longer = apart.copy() + exp.Paren(this=remainder(below, period))
+    return case((exp.LT(this=apart.copy(), expression=real(period)), apart), otherwise=longer)
+
+
 def rounded(value: Expr) -> Expr:
     """Return the nearest whole number, of two the even one: each engine has another function for that."""
     down = floor(value)

@@ -20,9 +20,9 @@ from typing_extensions import override
 from doublure.methods.statistics.relational.stages import Stage
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import plan
-from doublure.methods.statistics.tables.leaves import Floats, Ints
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
-from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables, hours_axis
 from doublure.methods.statistics.tables.public_counts import CHANCE
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.given_columns import draw_given
@@ -211,6 +211,16 @@ class StageTables(NoisyTables):
     @override
     def _is_given(self, part: int) -> bool:
         return self._given is not None and part < self._known
+
+    @override
+    def _told_hours(self, leaves: ColumnLeaves) -> Floats | None:
+        """Return the hours of rows that the stage of single rows draws."""
+        part, hours = leaves.part, leaves.domain.hours()
+        if self._given is None or not hours or not self._flags <= part < self._given.values.shape[1]:
+            return None
+        timed = self._given.values[self._given.values[:, part] >= leaves.domain.clock_from]
+        found: Floats = np.bincount(hours_axis(leaves).of(timed), minlength=hours)[:hours].astype(np.float64)
+        return found
 
     @override
     def _placed(self, nodes: Sequence[Node], purpose: str, places: int) -> list[Node]:

@@ -30,9 +30,12 @@ that these names cannot clash with a column of the schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from pydantic import InstanceOf
+from typing_extensions import override
 
 from doublure.encode.above_root import above_root
 from doublure.encode.columns import integer_domain
@@ -250,7 +253,8 @@ def _columns(
 def order_gap(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
     domain = integer_domain(table, own)
-    return IntegerColumn(bounds=(0, max(1, domain.last - domain.first)), missing=False)
+    last = max(1, domain.last - domain.first + domain.first % domain.period)
+    return _of_domain(replace(domain.gaps(0, last), nullable=0))
 
 
 def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
@@ -265,10 +269,10 @@ def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, toge
     """
     domain = integer_domain(schema.modelled(child), own)
     base = integer_domain(schema.modelled(schema.tables[child].parent or ""), below)
-    widest = max(1, domain.last - base.first)
-    beyond = 0 if together else int(domain.nullable)
+    widest = max(1, domain.last - base.first + base.first % domain.period)
     missing = schema.tables[child].columns[own].missing if domain.nullable > 1 else domain.nullable == 1
-    return IntegerColumn(bounds=(0, widest + beyond), missing=missing if together else False)
+    gaps = domain.gaps(0, widest)
+    return _of_domain(gaps, missing) if together else _of_domain(_missing_as_value(gaps))
 
 
 def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
@@ -280,10 +284,9 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
         if column.listed:
             roles = tuple(r for r in column.roles if r == "condition")
             return column.model_copy(update={"roles": roles, "missing": missing})
-        return IntegerColumn(missing=missing)
+        return column.model_copy(update={"roles": (), "missing": missing})
     if together and column.listed:
         return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
-    missing = column.missing if together else False
     beyond = 0 if together else int(domain.nullable)
     if column.listed:
         values = tuple(range(domain.last + 1 + beyond))
@@ -291,7 +294,30 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
         if parents:
             return CodeColumn(values=values, parents=parents, missing=False)
         return CategoryColumn(values=values, missing=False)
-    return IntegerColumn(bounds=_held(domain.first, max(domain.last + beyond, domain.first + 1)), missing=missing)
+    return _of_domain(domain, column.missing) if together else _of_domain(_missing_as_value(domain))
+
+
+class _CountedNumber(IntegerColumn):
+    """A number as the fit counts it: its public cells, round values and hours decide what is planned.
+
+    Attributes:
+        counted: Its integers.
+    """
+
+    counted: InstanceOf[IntegerDomain]
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        return self.counted
+
+
+def _of_domain(domain: IntegerDomain, missing: Any = False) -> Column:
+    bounds = _held(domain.first, max(domain.last, domain.first + 1))
+    return _CountedNumber(bounds=bounds, missing=missing, counted=replace(domain, unit=1.0))
+
+
+def _missing_as_value(domain: IntegerDomain) -> IntegerDomain:
+    return replace(domain, last=domain.last + domain.nullable, nullable=0)
 
 
 def _parents(domain: IntegerDomain) -> dict[str, str]:

@@ -20,6 +20,9 @@ from doublure.methods.statistics.tables.leaves import Floats
 _RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 """Variances of δ, over the noise's, that are equally likely a priori: half a decade apart while noise may hide δ."""
 
+_SPREADS = np.append(0.0, 10.0 ** np.arange(-3.0, 3.5, 0.5))
+"""Variances of shares, over the square of an even one."""
+
 
 def shrink_groups(counts: Floats, variances: Floats, rows: Floats) -> tuple[Floats, Floats]:
     """Return the posterior means and variances of a column's groups by class, ``(m, V)`` each.
@@ -61,6 +64,28 @@ def shrink_to_even(counts: Floats, variances: Floats, *, total: float) -> Floats
     priors = np.unique(np.minimum(np.array(_RATIOS) * noise.mean(), most))[:, None]
     kept = _chances(apart, noise + priors) @ (priors / (priors + variances))
     found: Floats = total / groups + kept * apart
+    return found
+
+
+def shrink_to_shares(counts: Floats, variances: Floats, shares: Floats, *, total: float) -> Floats:
+    """Return the posterior means ``(m,)`` of groups that have such shares a priori, as far as noise explains the rest.
+
+    How far shares may be off is no question of the noise: of an even group, every variance from a thousandth of its
+    rows' square to that of all rows in one group is equally likely, in half decades. Noise beyond all of these keeps
+    the shares, where a prior in its own units would follow a tenth of it.
+
+    Args:
+        counts: ``(m,)`` noisy counts.
+        variances: ``(m,)`` of their noise.
+        shares: ``(m,)`` adding up to 1.
+        total: All rows.
+    """
+    apart, groups = counts - total * shares, len(counts)
+    apart = apart - apart.mean()
+    noise = variances * (1 - 1 / max(2, groups))
+    priors = np.unique(np.minimum(_SPREADS, groups - 1))[:, None] * (total / groups) ** 2
+    kept = _chances(apart, noise + priors) @ (priors / (priors + variances))
+    found: Floats = total * shares + kept * apart
     return found
 
 

@@ -13,7 +13,7 @@ from doublure.methods.statistics.tables.borrowing import shrink_to_even
 from doublure.methods.statistics.tables.code_posterior import CodePosterior
 from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.exchangeable import ExchangeablePosterior
-from doublure.methods.statistics.tables.hours import likely_hours
+from doublure.methods.statistics.tables.hours import hours_of_short_gaps, likely_hours
 from doublure.methods.statistics.tables.leaves import (
     ColumnLeaves,
     Floats,
@@ -190,6 +190,7 @@ class Node:
         runs: NoisyCounts | None,
         lattices: NoisyCounts | None,
         hours: NoisyCounts | None = None,
+        told_hours: Floats | None = None,
     ) -> None:
         """Estimate the masses of a number's leaves from the releases that look for its rows.
 
@@ -199,6 +200,7 @@ class Node:
             runs: Counts of runs of them (:meth:`runs`); None if they were not counted.
             lattices: Counts of values on nested lattices; None if they were not counted.
             hours: Counts of values by hour; None if they were not counted.
+            told_hours: ``(H,)`` the hours that an earlier stage tells; None if none does.
         """
         domain = self.leaves.domain
         public = domain.initial_partition()
@@ -214,7 +216,8 @@ class Node:
         self._fit_posterior(make_posterior(domain, starts), ranges, cells, lattices)
         if hours is not None:
             of_day = domain.hours()
-            weights = likely_hours(domain, self.leaves.pulls, hours.counts[:of_day], hours.variances[:of_day])
+            counts = hours.counts[:of_day] - hours_of_short_gaps(self.leaves, of_day)
+            weights = likely_hours(domain, self.leaves.pulls, counts, hours.variances[:of_day], told_hours)
             self._fit_posterior(make_posterior(domain, starts, weights), ranges, cells, lattices)
             self.leaves.hours = weights.parts
 

@@ -275,13 +275,14 @@ class NoisyTables:
         parts = self._parts(plan.VALUES, numbers, cut)
         seen = [[each] for each in zip(cut, parts, strict=True)]
         for (node, noisy), on, at, own in zip(numbers, rounded, by_hour, seen, strict=True):
-            node.locate(own, noisy, runs.get(node.leaves.part), on, at)
+            node.locate(own, noisy, runs.get(node.leaves.part), on, at, self._told_hours(node.leaves))
         # Leaves in which some value clearly repeats are cut once more.
         cut = [_repeated(node, own[0][1]) for (node, _), own in zip(numbers, seen, strict=True)]
         parts = self._parts(plan.REPEATED, numbers, cut)
         for (node, noisy), on, at, own, again, more in zip(numbers, rounded, by_hour, seen, cut, parts, strict=True):
             if len(again.starts):
-                node.locate([*own, (again, more)], noisy, runs.get(node.leaves.part), on, at)
+                told = self._told_hours(node.leaves)
+                node.locate([*own, (again, more)], noisy, runs.get(node.leaves.part), on, at, told)
         for node, noisy in zip(wide, looked, strict=True):
             if not node.leaves.domain.divisible:
                 total = max(float(noisy.counts.sum()), 1.0)
@@ -307,10 +308,10 @@ class NoisyTables:
         """Count numbers on their lattices, and moments by hour; None where that is not counted."""
         if plan.ROUND not in self._events:
             return [None] * len(numbers), [None] * len(numbers)
-        counted = sum(not self._is_given(leaves.part) for leaves in numbers)
-        places = max(0, self._places(plan.ROUND) - counted) * self._settings.times_of_day
-        timed = [place for place, leaves in enumerate(numbers) if leaves.domain.hours()][:places]
-        wanted = [(_lattices(leaves),) for leaves in numbers] + [(_hours(numbers[place]),) for place in timed]
+        counted = [place for place, leaves in enumerate(numbers) if not self._is_given(leaves.part)]
+        places = max(0, self._places(plan.ROUND) - len(counted)) * self._settings.times_of_day
+        timed = [place for place in counted if numbers[place].domain.hours()][:places]
+        wanted = [(_lattices(leaves),) for leaves in numbers] + [(hours_axis(numbers[place]),) for place in timed]
         found = self._released(plan.ROUND, wanted)
         by_hour = dict(zip(timed, found[len(numbers) :], strict=True))
         return [*found[: len(numbers)]], [by_hour.get(place) for place in range(len(numbers))]
@@ -318,6 +319,10 @@ class NoisyTables:
     def _is_given(self, part: int) -> bool:
         """Return whether a column is known before, and not counted."""
         return False
+
+    def _told_hours(self, leaves: ColumnLeaves) -> Floats | None:
+        """Return the hours ``(H,)`` that an earlier stage tells of a column; None: none does."""
+        return None
 
     def _count_codes(self, lists: Sequence[Node]) -> list[NoisyCounts]:
         """Count the codes of long lists, and their smallest public groups."""
@@ -691,7 +696,8 @@ def _lattices(leaves: ColumnLeaves) -> Lattices:
     return Lattices(part=leaves.part, steps=domain.nested_steps(), mark=domain.last + 1.0 if domain.nullable else None)
 
 
-def _hours(leaves: ColumnLeaves) -> PeriodParts:
+def hours_axis(leaves: ColumnLeaves) -> PeriodParts:
+    """Return the axis that counts a column by hour."""
     domain = leaves.domain
     mark = domain.last + 1.0 if domain.nullable else None
     return PeriodParts(part=leaves.part, period=domain.lattices()[0], parts=domain.hours(), mark=mark)
