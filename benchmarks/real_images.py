@@ -3,7 +3,8 @@
 CIFAR-10 is a JPEG copy, in random order: its file is sorted by label, and what is kept aside for tuning are the last
 training images. Digits are scikit-learn's 1,797 of 8 x 8 pixels, the first 1,500 for training. Olivetti's faces are
 brought to 48 x 48; the first eight of each person are for training. CelebA's are cut to 128 x 128 and brought to 48 x
-48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles.
+48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles. ``pneumonia`` are a balanced copy of
+MedMNIST's chest films, which nobody tuned for; its file is put into benchmarks/out/fetched as it is published.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from doublure.networks.sizes import WARP_WIDTH
 from doublure.networks.upsampling import warp_images
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+FETCHED = Path(__file__).resolve().parent / "out" / "fetched"
 KEPT_ASIDE = 10_000
 FACE = 48
 _FILES = {
@@ -45,6 +47,9 @@ def images_of(name: str, split: str) -> Arrays:
     """Return images ``(N, H, W, C)`` and labels, ``train`` or ``test``."""
     if name == "digits":
         return _small_digits(split)
+    if name == "pneumonia":
+        with np.load(FETCHED / "pneumoniamnist.npz", allow_pickle=False) as arrays:
+            return arrays[f"{split}_images"][..., None], arrays[f"{split}_labels"].reshape(-1).astype(np.int64)
     file = SHARED / _FILES[name]
     if not file.is_file():
         try:

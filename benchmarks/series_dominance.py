@@ -1,10 +1,13 @@
 """Defaults on series against the simplest models: none is ahead, and no measure gets worse with more budget.
 
 One series is the unit, add/remove, δ = 1e-5. All series are private: figures tell synthetic series from them, and a
-set of daily loads keeps the fifth aside that :mod:`series_methods` does.
+set of daily loads keeps the fifth aside that :mod:`series_methods` does. ``pjme`` (a region's load, whole days, with
+weekend and month), ``turbofan`` (windows of 16 cycles of NASA's FD001, 14 sensors, and how many cycles are left) and
+``ecg5000`` are public sets that nobody tuned for; their files are put into benchmarks/out/fetched as published.
 
     python benchmarks/series_dominance.py run [--data returns] [--arms ours simplest] [--epsilons 1 3 10] [--seeds 0]
-    python benchmarks/series_dominance.py table
+    python benchmarks/series_dominance.py table       # means, and their standard errors
+    python benchmarks/series_dominance.py verdicts    # what is worse with more ε, and where a simpler model is ahead
 """
 
 from __future__ import annotations
@@ -12,18 +15,19 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import yaml
 
 import doublure as db
 from doublure.schema.series import StateChannel
 from peers.gaussian_series import gaussian_series
-from results import by_cell, finished, mean_and_range, measure
+from results import by_cell, finished, measure
 from series_methods import SHARED, schema_of, split
 
 Floats = npt.NDArray[np.float64]
@@ -34,13 +38,14 @@ UCR = {"ecg200": "ucr_ECG200.npz", "powercons": "ucr_PowerCons.npz", "italypower
 DAYS = ("ettm1", "simbench", "london", "daiad")
 PLANT, PLANT_DAYS, PLANT_HOURS = "plant", 300, 24
 PLANT_RULE = {"formula": {"of": "co2", "from": "kwh * 0.0005"}}
-SETS = (*OWN_SCHEMAS, *UCR, *DAYS, PLANT)
+FETCHED = Path(__file__).resolve().parent / "out" / "fetched"
+SETS = (*OWN_SCHEMAS, *UCR, *DAYS, PLANT, "pjme", "turbofan", "ecg5000")
 
 
 def load(name: str) -> tuple[db.Schema, dict[str, Any]]:
     """Return a set's schema, and its channels and attributes as arrays."""
-    if name == PLANT:
-        return plant()
+    if name in (found := {PLANT: plant, "pjme": pjme, "turbofan": turbofan, "ecg5000": ecg5000}):
+        return found[name]()
     if name in OWN_SCHEMAS:
         schema = db.Schema.load(SHARED / f"{name}.schema.yaml")
         with np.load(SHARED / f"{name}.npz") as file:
@@ -64,6 +69,68 @@ def load(name: str) -> tuple[db.Schema, dict[str, Any]]:
         },
     }
     return db.Schema.parse(yaml.safe_dump(facts, sort_keys=False)), {"x": values, "kind": kinds}
+
+
+def _set(
+    length: int, channels: Mapping[str, tuple[float, float, int]], attributes: Mapping[str, Any], units: int
+) -> db.Schema:
+    """Return a schema: channels have a least and a most number, and digits behind the point."""
+    facts = {
+        "doublure": 1,
+        "kind": "series",
+        "units": units,
+        "series": {"length": length},
+        "channels": {
+            name: {"type": "real", "bounds": [low, high], "precision": digits, "missing": False}
+            for name, (low, high, digits) in channels.items()
+        },
+        "attributes": {name: {"missing": False, **facts} for name, facts in attributes.items()},
+    }
+    return db.Schema.parse(yaml.safe_dump(facts, sort_keys=False))
+
+
+def pjme() -> tuple[db.Schema, dict[str, Any]]:
+    """Return whole days of PJM East's hourly load, in MW."""
+    found = pd.read_csv(FETCHED / "PJME_hourly.csv")
+    stamps = pd.to_datetime(found["Datetime"], format="mixed", dayfirst=True)
+    wide = found.assign(day=stamps.dt.normalize(), hour=stamps.dt.hour)
+    wide = wide.pivot_table(index="day", columns="hour", values="PJME_MW", aggfunc="mean").dropna()
+    days = pd.DatetimeIndex(wide.index)
+    attributes = {
+        "weekend": {"type": "boolean"}, "month": {"type": "ordinal", "values": list(range(1, 13))}
+    }  # fmt: skip
+    schema = _set(24, {"load": (0, 80_000, 0)}, attributes, len(wide))
+    return schema, {"load": wide.to_numpy(), "weekend": days.dayofweek >= 5, "month": days.month.to_numpy()}
+
+
+def turbofan() -> tuple[db.Schema, dict[str, Any]]:
+    """Return windows of turbofan engines' sensors, those that vary, and the cycles that are left after each."""
+    window, most_left = 16, 400
+    found = np.loadtxt(FETCHED / "train_FD001.txt")
+    sensors = [place for place in range(5, found.shape[1]) if found[:, place].std() > 1e-3]
+    parts, left = [], []
+    for engine in np.unique(found[:, 0]):
+        own = found[found[:, 0] == engine][:, sensors]
+        for first in range(0, len(own) - window + 1, window):
+            parts.append(own[first : first + window])
+            left.append(min(most_left, len(own) - first - window))
+    values = np.stack(parts)
+    channels = {}
+    for place, sensor in enumerate(sensors):
+        low, high = values[:, :, place].min(), values[:, :, place].max()
+        channels[f"s{sensor - 4}"] = (float(np.floor(low - (high - low))), float(np.ceil(high + (high - low))), 2)
+    attributes = {"left": {"type": "integer", "bounds": [0, most_left]}}
+    schema = _set(window, channels, attributes, len(values))
+    return schema, {name: values[:, :, place] for place, name in enumerate(channels)} | {"left": np.array(left)}
+
+
+def ecg5000() -> tuple[db.Schema, dict[str, Any]]:
+    """Return the training heartbeats of UCR's ECG5000: five kinds, 140 steps each."""
+    values = np.loadtxt(FETCHED / "ECG5000_TRAIN.txt")
+    kinds = values[:, 0].astype(int).astype(str)
+    attributes = {"kind": {"type": "category", "values": ["1", "2", "3", "4", "5"], "roles": ["target"]}}
+    schema = _set(values.shape[1] - 1, {"x": (-10, 10, 3)}, attributes, len(values))
+    return schema, {"x": values[:, 1:], "kind": kinds}
 
 
 def plant() -> tuple[db.Schema, dict[str, Any]]:
@@ -118,6 +185,11 @@ def _declared(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: 
     return _fitted(declared, data, epsilon, seed)
 
 
+def _grouped(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int) -> Any:
+    """Return series whose numeric attributes form groups, as they did once, in place of shifting along a line."""
+    return _fitted(schema, data, epsilon, seed, grouped=tuple(schema.attributes))
+
+
 def _gaussian(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int) -> Any:
     """Return draws of a plain Gaussian whose public centre and radius are taken from the private series: flattered."""
     values = np.stack([np.asarray(data[name], dtype=float) for name in schema.channels], axis=2)
@@ -136,7 +208,12 @@ ARMS: dict[str, Callable[[db.Schema, Mapping[str, Any], float, int], Any]] = {
     "simplest": _simplest,
     "gaussian": _gaussian,
     "declared": _declared,
+    "grouped": _grouped,
 }
+
+
+OF_ARM = {"declared": (PLANT,), "grouped": ("turbofan",)}
+"""The sets of arms that not every set has."""
 
 
 def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
@@ -145,9 +222,29 @@ def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
     used = time.process_time()
     made = ARMS[arm](schema, data, epsilon, seed)
     used = time.process_time() - used
-    values = made if isinstance(made, np.ndarray) else made.values
+    values = np.asarray(made if isinstance(made, np.ndarray) else made.values, dtype=float)
     real = np.stack([_numbers(schema, channel, data[channel]) for channel in schema.channels], axis=2)
-    return figures(schema, np.asarray(values, dtype=float), real) | {"processor_seconds": round(used, 1)}
+    found = figures(schema, values, real)
+    if schema.attributes and not isinstance(made, np.ndarray):
+        errors = [
+            _within(schema, name, (values, made.attributes[name]), (real, data[name])) for name in schema.attributes
+        ]
+        found["within"] = round(float(np.mean(errors)), 4)
+    return found | {"processor_seconds": round(used, 1)}
+
+
+def _within(schema: db.Schema, name: str, made: tuple[Floats, Any], real: tuple[Floats, Any]) -> float:
+    """Return the mean error of channels within an attribute's values, or its fifths, in deviations of a channel."""
+    numeric = schema.attributes[name].bounded
+    cells = [np.asarray(own, dtype=float if numeric else str) for _, own in (made, real)]
+    if numeric:
+        cuts = np.unique(np.quantile(cells[1], [0.2, 0.4, 0.6, 0.8]))
+        cells = [np.searchsorted(cuts, own) for own in cells]
+    scale, error = real[0].std((0, 1)), 0.0
+    for value in np.unique(cells[1]):
+        one, other = (own[cell == value].mean((0, 1)) for (own, _), cell in zip((made, real), cells, strict=True))
+        error += float((cells[1] == value).mean() * np.abs((one - other) / scale).mean())
+    return error
 
 
 def _numbers(schema: db.Schema, channel: str, values: Any) -> Floats:
@@ -256,30 +353,77 @@ def _ks(made: Floats, real: Floats) -> float:
     return float(np.mean(found))
 
 
+def _cells_of(rows: Sequence[Mapping[str, Any]], name: str) -> dict[tuple[str, float], list[Mapping[str, Any]]]:
+    """Return a set's rows by arm and ε."""
+    found: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["cell"][0] == name:
+            found.setdefault((row["cell"][1], row["cell"][2]), []).append(row)
+    return found
+
+
+def _mean_and_error(cells: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float]:
+    """Return a figure's mean over fits and its standard error; NaN of one fit."""
+    found = np.array([row[key] for row in cells if key in row])
+    return float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
+
+
 def table() -> None:
-    """Print means over seeds."""
+    """Print means over fits and their standard errors."""
     rows = finished("series_dominance")
     for name in dict.fromkeys(row["cell"][0] for row in rows):
-        own = [row for row in rows if row["cell"][0] == name]
-        keys = [key for key in own[0] if key not in ("cell", "date")]
+        own = _cells_of(rows, name)
+        keys = [key for key in next(iter(own.values()))[0] if key not in ("cell", "date")]
         print(f"\n| {name}: ε, arm | {' | '.join(keys)} | fits |\n|---|{'--:|' * (len(keys) + 1)}")
-        for epsilon, arm in sorted({(row["cell"][2], row["cell"][1]) for row in own}):
-            cells = [row for row in own if row["cell"][1:3] == [arm, epsilon]]
-            shown = [mean_and_range([row[key] for row in cells if key in row], ".3f") for key in keys]
+        for (arm, epsilon), cells in sorted(own.items(), key=lambda one: (one[0][1], one[0][0])):
+            shown = [
+                f"{mean:.3f}" if np.isnan(error) else f"{mean:.3f} ±{error:.3f}"
+                for mean, error in (_mean_and_error(cells, key) for key in keys)
+            ]
             print(f"| {epsilon:g} {arm} | {' | '.join(shown)} | {len(cells)} |")
+
+
+NO_ERRORS = ("cell", "date", "overall_mean", "changes", "processor_seconds")
+"""What a row has that is no error, so that less of it is not better."""
+
+
+def verdicts() -> None:
+    """Print where more ε is worse, and where a simpler arm is ahead, by more than two standard errors."""
+    rows = finished("series_dominance")
+    asked, worse = {"more ε": 0, "simpler": 0}, list[str]()
+    for name in dict.fromkeys(row["cell"][0] for row in rows):
+        own = _cells_of(rows, name)
+        for (arm, epsilon), cells in own.items():
+            budgets = sorted(other for one, other in own if one == "ours" and other > epsilon)
+            pairs = []
+            if arm == "ours" and budgets:
+                pairs.append(("more ε", cells, own[arm, budgets[0]], f"ε = {epsilon:g} to {budgets[0]:g}"))
+            if arm not in ("ours", "declared") and ("ours", epsilon) in own:
+                pairs.append(("simpler", cells, own["ours", epsilon], f"ε = {epsilon:g}, {arm} and ours"))
+            for kind, better, other, said in pairs:
+                for key in [key for key in better[0] if key not in NO_ERRORS]:
+                    (one, its), (two, theirs) = _mean_and_error(better, key), _mean_and_error(other, key)
+                    if np.isnan(its) or np.isnan(theirs):
+                        continue
+                    asked[kind] += 1
+                    if two - one > 2 * np.hypot(its, theirs):
+                        worse.append(f"{kind}: {name}, {key}, {said}: {one:.3f} ±{its:.3f}, {two:.3f} ±{theirs:.3f}")
+    print("\n".join(sorted(worse)))
+    for kind, count in asked.items():
+        print(f"{kind}: {sum(own.startswith(kind) for own in worse)} of {count} comparisons are worse by 2 errors")
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("verb", choices=["run", "table", "verdicts"])
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     options = parser.parse_args()
-    if options.verb == "table":
-        table()
+    if options.verb != "run":
+        {"table": table, "verdicts": verdicts}[options.verb]()
         return
     measure(
         "series_dominance",
@@ -290,7 +434,7 @@ def main() -> None:
                 for name in options.data
                 for epsilon in options.epsilons
                 for arm in options.arms
-                if (name != "mvad" or arm == "ours") and (arm != "declared" or name == PLANT)
+                if (name != "mvad" or arm == "ours") and name in OF_ARM.get(arm, SETS)
             ],
             one_cell,
         ),

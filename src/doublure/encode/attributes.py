@@ -1,4 +1,4 @@
-"""Encode attributes of series as one-hot blocks behind their bodies, and decode them."""
+"""Encode attributes of series and images as one-hot blocks behind their bodies, and decode them."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from doublure.encode.attribute_groups import encoding_of, group_middles
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
+from doublure.schema.columns import Column
 from doublure.schema.rules.rule_set import RuleSet
 from doublure.schema.series import SeriesSchema
 
 
 class Attributes:
-    """The attributes of a set of series; all of them steer what is made.
+    """The attributes of a set of series or images.
 
     Args:
-        schema: Every fact known.
+        columns: Every fact of them known.
 
     Attributes:
         sizes: Attribute -> how many values it has, or groups of numbers, in order.
         width: K, all of them together.
     """
 
-    def __init__(self, schema: SeriesSchema) -> None:
-        self._schema = schema
-        self._encodings = {name: encoding_of(column) for name, column in schema.attributes.items()}
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self._columns = columns
+        self._encodings = {name: encoding_of(column) for name, column in columns.items()}
         self.sizes = {name: each.parts[0].size for name, each in self._encodings.items()}
         self.width = sum(self.sizes.values())
 
     @property
     def numbers(self) -> tuple[Floats | None, ...]:
         """The middles of each attribute's groups of numbers; None where its values are no numbers."""
-        return tuple(group_middles(column) for column in self._schema.attributes.values())
+        return tuple(group_middles(column) for column in self._columns.values())
 
-    def codes(self, series: Series) -> Floats:
+    def codes(self, cells: pd.DataFrame) -> Floats:
         """Return ``(N, attributes)`` codes."""
-        found = [each.compact(series.attributes[name])[0] for name, each in self._encodings.items()]
-        return np.stack(found, axis=1) if found else np.zeros((len(series), 0))
+        found = [each.compact(cells[name])[0] for name, each in self._encodings.items()]
+        return np.stack(found, axis=1) if found else np.zeros((len(cells), 0))
 
     def one_hot(self, codes: Tensor) -> Tensor:
         """Return ``(B, K)`` from codes ``(B, attributes)``."""
@@ -60,7 +61,7 @@ class Attributes:
 
         Args:
             condition: The blocks; None where there are none.
-            n: How many series.
+            n: How many records.
             rng: Draws a number within its group; without it the middle is taken.
         """
         found = {}
@@ -85,7 +86,7 @@ class SeriesRows(Encoder):
             planes: How many rows of numbers the body has, each as long as a series.
         """
         self.schema = schema
-        self._attributes = Attributes(schema)
+        self._attributes = Attributes(schema.attributes)
         self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
         self.body_shape = (planes, schema.length)
         self._flat = planes * schema.length

@@ -33,6 +33,7 @@ class Encoder(ABC):
         most_at_once: The most records that memory has room for while they are drawn.
         fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
         body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
+        code_parts: How many parts a compact record has, as tables of counts know them, unless a row is such.
         of_wholes: Whether a row is the whole numbers of its compact record, so that it need not become a tensor.
     """
 
@@ -44,6 +45,7 @@ class Encoder(ABC):
     most_at_once: int = 1_000_000
     fewest_rows: int = 0
     body_shape: tuple[int, ...]
+    code_parts: int = 1
     of_wholes: ClassVar[bool] = False
 
     @abstractmethod

@@ -84,7 +84,7 @@ class SeriesEncoder(SeriesRows):
             shape = (len(series), self.schema.length)
             places.append(self._bent(parts[-1], number, parts[0] if planes.states else None).reshape(shape))
             states += [parts[0].reshape(shape)] if planes.states else []
-        codes = self._attributes.codes(series)
+        codes = self._attributes.codes(series.attributes)
         return np.concatenate([*places, *states, codes], axis=1).astype(np.float32)
 
     @override

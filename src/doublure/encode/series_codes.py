@@ -57,7 +57,7 @@ class SeriesCodes(SeriesRows):
             values = series.channel(name)
             codes.append(number.coded(values.reshape(-1))[0].reshape(values.shape))
             levels.append(self._level(number, values)[:, None])
-        return np.concatenate([*codes, *levels, self._attributes.codes(series)], axis=1).astype(np.float32)
+        return np.concatenate([*codes, *levels, self._attributes.codes(series.attributes)], axis=1).astype(np.float32)
 
     @override
     def expand(self, compact: Tensor) -> Tensor:

@@ -137,7 +137,7 @@ class SeriesPlaces(SeriesRows):
         if self.ends:
             inside = series.inside
             places = [np.where(inside, own, size - _MIDDLE) for own, size in zip(places, self.sizes, strict=True)]
-        return np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32)
+        return np.concatenate([*places, self._attributes.codes(series.attributes)], axis=1).astype(np.float32)
 
     @override
     def expand(self, compact: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from doublure.data.images.records import columns_beside
 from doublure.data.opening import Given, open_data
 from doublure.data.records import Loaded
 from doublure.data.relational import RelatedRows
@@ -149,7 +150,7 @@ def hash_records(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
     if isinstance(content, RelatedRows):
         return content.fingerprints()
     body = content.values if isinstance(content, Series) else content.images
-    beside = content.attributes if isinstance(content, Series) else pd.DataFrame(content.labels)
+    beside = content.attributes if isinstance(content, Series) else columns_beside(content)
     told = pd.util.hash_pandas_object(beside, index=False).tolist() if len(beside.columns) else [0] * len(body)
     return np.array([hash((one.tobytes(), other)) for one, other in zip(body, told, strict=True)])
 

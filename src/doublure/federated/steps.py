@@ -185,7 +185,7 @@ def empty_records(encoder: Encoder) -> PrivateRecords:
         conditions = torch.zeros(len(rows), encoder.condition_width) if encoder.condition_width else None
         return torch.zeros(len(rows), *encoder.body_shape), conditions
 
-    parts, kind = (encoder.width, np.float64) if encoder.of_wholes else (1, np.float32)
+    parts, kind = (encoder.width, np.float64) if encoder.of_wholes else (encoder.code_parts, np.float32)
     return PrivateRecords(np.zeros((0, parts), dtype=kind), np.zeros(0, dtype=np.int64), 0, expanded)
 
 

@@ -37,6 +37,25 @@ class Labeller(nn.Module):
         return scores
 
 
+class OfLabel(nn.Module):
+    """A generator of images among whose conditions the label comes first; pixels follow from it alone.
+
+    Args:
+        generator: Maps noise ``(B, Z)`` and labels to images.
+        labels: K; 0 without labels.
+    """
+
+    def __init__(self, generator: nn.Module, labels: int) -> None:
+        super().__init__()
+        self.generator = generator
+        self._labels = labels
+
+    def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
+        """Return images ``(B, C, H, W)`` for noise and conditions ``(B, K + …)``."""
+        images: Tensor = self.generator(noise, condition[:, : self._labels] if self._labels else None)
+        return images
+
+
 class LabelledGenerator(nn.Module):
     """Generator that assigns each image to a request for the label that the labeller predicts.
 

@@ -33,7 +33,7 @@ from doublure.releasing.reading import (
     DescribedTable,
     batches,
     check_said,
-    described_label,
+    described_beside,
     described_tables,
     key_names,
     read_images,
@@ -273,10 +273,11 @@ def _check_images(
 ) -> None:
     if set(listed) != {"data.npz"}:
         raise ContentMismatch("lists other files than a bundle of images holds", "card files")
-    label = described_label(described)
-    number, labels = read_images(folder / "data.npz", described["images"], label, about)
-    if label is not None and labels is not None and (fault := label.fault(labels)) is not None:
-        raise ContentMismatch(fault, f"data.npz {label.name}")
+    beside = described_beside(described)
+    number, found = read_images(folder / "data.npz", described["images"], beside, about)
+    for name, column in beside.items():
+        if (fault := column.fault(found[name])) is not None:
+            raise ContentMismatch(fault, f"data.npz {column.name}")
     if number != listed["data.npz"]:
         raise ContentMismatch(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
 

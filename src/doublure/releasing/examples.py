@@ -20,11 +20,12 @@ from doublure.releasing.reading import (
     Batch,
     DescribedTable,
     batches,
-    described_label,
+    described_beside,
     described_tables,
     key_names,
     read_images,
 )
+from doublure.schema.images import LABELS
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.series import CLOCK, SERIES, STEP
 
@@ -127,9 +128,10 @@ def _numbers(cells: Cells, table: DescribedTable, name: str) -> tuple[float, ...
 
 
 def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> ExampleRecords:
-    label = described_label(described)
+    beside = described_beside(described)
     path = next(iter(paths.values()))
-    _, labels = read_images(path, described["images"], label, None)
+    _, found = read_images(path, described["images"], beside, None)
+    label, labels = beside.get(LABELS), found.get(LABELS)
     pixels = _shown(next(iter(npz.blocks(path, "images", KINDS["images"].chunk))), *described["images"]["range"])
     if labels is None or label is None:
         few = pixels[: _ROW * _ROWS]

@@ -221,7 +221,9 @@ def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSch
 
 def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
     """Refuse a list with classes that no public image shows: a classifier could not learn them."""
-    column = schema.columns[LABEL]
+    column = schema.label
+    if column is None:
+        raise TypeError("needs a label")
     unseen = [value for code, value in enumerate(column.domain) if value != column.other and not (codes == code).any()]
     if unseen or len(np.unique(codes)) < 2:
         what = f"lists {len(unseen)} classes that no public image shows" if unseen else "has one class alone"

@@ -26,7 +26,7 @@ from doublure.errors import DataError
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.schema.columns import CategoryColumn, IntegerColumn
 from doublure.schema.columns.spelling import TextMarks
-from doublure.schema.images import LABEL
+from doublure.schema.images import LABEL, LABELS
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
 BATCH = 20_000
@@ -122,9 +122,10 @@ def _stamps(told: Mapping[str, Any], marks: TextMarks) -> list[DescribedColumn]:
     return [*numbers, DescribedColumn.from_entry(moment, str(told["time"]), marks=marks), *times]
 
 
-def described_label(described: Mapping[str, Any]) -> DescribedColumn | None:
-    """Return the label of images that a dictionary describes; None where they have none."""
-    return next((DescribedColumn.from_entry(entry, LABEL) for entry in described["columns"]), None)
+def described_beside(described: Mapping[str, Any]) -> dict[str, DescribedColumn]:
+    """Return the columns beside images that a dictionary describes, by the names of their arrays: label, attributes."""
+    named = {str(entry["name"]): entry for entry in described["columns"]}
+    return {LABELS if name == LABEL else name: DescribedColumn.from_entry(entry, name) for name, entry in named.items()}
 
 
 def batches(path: Path, table: DescribedTable, about: Mapping[str, str] | None = None) -> Iterator[Batch]:
@@ -311,16 +312,16 @@ def _stated(places: Cells, names: Sequence[str]) -> Cells:
 
 
 def read_images(
-    path: Path, told: Mapping[str, Any], label: DescribedColumn | None, about: Mapping[str, str] | None
-) -> tuple[int, Cells | None]:
-    """Return how many images an NPZ file holds and their labels, once it is as the dictionary says.
+    path: Path, told: Mapping[str, Any], beside: Mapping[str, DescribedColumn], about: Mapping[str, str] | None
+) -> tuple[int, dict[str, Cells]]:
+    """Return how many images an NPZ file holds and their labels and attributes, once it is as the dictionary says.
 
     Raises:
         ContentMismatch: It is not.
     """
     try:
         headers = npz.headers(path)
-        if set(headers) != {"images", *ABOUT, *(() if label is None else ("labels",))}:
+        if set(headers) != {"images", *ABOUT, *beside}:
             raise ContentMismatch("has other arrays than the dictionary describes", path.name)
         shape, dtype = headers["images"].shape, headers["images"].dtype
         if list(shape[1:]) != list(told["shape"]) or dtype != np.dtype(told.get("dtype", "uint8")):
@@ -330,11 +331,11 @@ def read_images(
         for block in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
             if not bool(((lower <= block) & (block <= upper)).all()):
                 raise ContentMismatch("has numbers outside the range that the dictionary names", path.name)
-        labels = None if label is None else label.of_values(npz.array(path, "labels"))
+        found = {name: column.of_values(npz.array(path, name)) for name, column in beside.items()}
     except InvalidCell:
-        raise ContentMismatch("has a label that is none", path.name) from None
+        raise ContentMismatch("has a label or attribute that is none", path.name) from None
     except _UNREADABLE:
         raise ContentMismatch("cannot be read", path.name) from None
-    if labels is not None and len(labels) != shape[0]:
-        raise ContentMismatch("has another number of labels than of images", path.name)
-    return shape[0], labels
+    if any(len(cells) != shape[0] for cells in found.values()):
+        raise ContentMismatch("has another number of labels or attributes than of images", path.name)
+    return shape[0], found

@@ -19,7 +19,7 @@ from doublure.errors import SettingError
 from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.fact_states import plain
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import LABEL, LABELS, ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import whole
@@ -250,8 +250,9 @@ def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
 def _described_images(schema: ImageSchema) -> dict[str, Any]:
     """Return the shape, range and arrays of images."""
     rule = schema.images
-    arrays = {"images": f"(n, height, width, channels), {rule.stored}", "labels": "(n,)"}
-    shown = arrays if schema.columns else arrays["images"]
+    pixels = f"(n, height, width, channels), {rule.stored}"
+    beside = {LABELS if name == LABEL else name: "(n,)" for name in schema.columns}
+    shown = {"images": pixels} | beside if beside else pixels
     held = {"dtype": rule.stored} if rule.deep else {}
     return {"images": {"shape": list(schema.shape), "range": [*map(whole, rule.ends)], **held, "arrays": shown}}
 

@@ -246,7 +246,13 @@ def _table(table: TableEvaluation) -> PageContent:
 
 def _images(found: ImageEvaluation) -> PageContent:
     cells = make_cells([entry.accuracy for entry in found.classifiers])
-    shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
+    shown = (
+        *(entry.accuracy for entry in found.classifiers[:1]),
+        *found.pixels,
+        *found.texture,
+        *found.attributes,
+        *found.added,
+    )
     more = {
         "least_in_short": "class means",
         "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],

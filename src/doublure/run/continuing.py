@@ -69,9 +69,10 @@ class LongSeries:
         if exogenous is not None and not followed:
             raise SettingError("are followed by no attribute", field="exogenous", remedy="leave it out")
         for name, each in self._schema.attributes.items():
-            if exogenous is not None and each.from_exogenous is not None and name not in exogenous.columns[1:]:
+            needed = each.reading or name
+            if exogenous is not None and each.from_exogenous is not None and needed not in exogenous.columns[1:]:
                 remedy = "give a column of its name"
-                raise SettingError(f"have no {printable(name)}", field="exogenous", remedy=remedy)
+                raise SettingError(f"have no {printable(needed)}", field="exogenous", remedy=remedy)
         self._exogenous = exogenous or self._schema.series.exogenous
         self._starts = following_windows(self._schema, self._windows, self._first_day(exogenous))
         self._calendar = {name: each for name, each in self._schema.attributes.items() if each.from_moments}

@@ -1,4 +1,4 @@
-"""The public facts of a set of images: their shape, and the label that each may have."""
+"""The public facts of a set of images: their shape, the label that each may have, and attributes beside it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_validator
 from typing_extensions import override
 
-from doublure.errors import SchemaError
-from doublure.schema.columns import CategoryColumn, Role
+from doublure.errors import SchemaError, printable
+from doublure.schema.columns import CategoryColumn, Column, Role
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.rules.rule import Rule
-from doublure.schema.scalars import whole
+from doublure.schema.scalars import check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.schema.series_attributes import Attribute, described
 from doublure.support import yaml12 as yaml_text
 
-LABEL = "label"
+LABEL, LABELS = "label", "labels"
+"""The column, and the array of it beside synthetic images."""
+TAKEN = frozenset({LABEL, LABELS, "images", "file", "doublure", "watermark", "guarantee"})
+"""The names that files of synthetic images have, which no attribute may take."""
+MOST_VALUES = 256
+"""Most values of an attribute, whose code is one byte beside the pixels."""
 LARGEST_SIDE = 1024
 
 _Side: TypeAlias = Annotated[StrictInt, Field(ge=4, le=LARGEST_SIDE), BeforeValidator(whole)]
@@ -122,17 +128,40 @@ class ImageSchema(Schema):
     unit: Unit = Unit(name="image")
     images: Pictures = Pictures()
     label: LabelColumn | None = None
+    attributes: dict[str, Attribute] = Field(
+        default_factory=dict,
+        description="what stands beside each image, such as age and scanner: drawn together with the label",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.unit.id == LABEL:
             raise ValueError("unit.id names the label; name the array or column that identifies units")
+        for name, attribute in self.attributes.items():
+            check_name(name)
+            if name in TAKEN or name == self.unit.id:
+                raise ValueError(f"{printable(name)} is a name that images use; give the attribute another")
+            if attribute.from_moments or attribute.from_length:
+                raise ValueError(f"{printable(name)} follows from a time or a length, which no image has; remove from_")
+            if set(attribute.roles) != {"condition"} or attribute.fact("shares") is not None:
+                raise ValueError(f"{printable(name)}: roles and shares are for the label; remove them")
+            if attribute.listed and len(attribute.domain) > MOST_VALUES:
+                raise ValueError(f"{printable(name)} has more than {MOST_VALUES} values; join rare ones as other")
+        if len(self.attributes) == 1 and self.label is None:
+            raise ValueError("attributes are counted in pairs; declare a label, or a second attribute")
+        if self.attributes and self.label is not None and len(self.label.domain) > MOST_VALUES:
+            raise ValueError(f"a label of more than {MOST_VALUES} values has no attributes beside it; remove them")
         return self
 
     @property
-    def columns(self) -> Mapping[str, LabelColumn]:
-        """The label, where there is one."""
-        return {} if self.label is None else {LABEL: self.label}
+    def columns(self) -> Mapping[str, Column]:
+        """The label, where there is one, then the attributes."""
+        return {**({} if self.label is None else {LABEL: self.label}), **self.attributes}
+
+    @property
+    def named_beside(self) -> list[str]:
+        """The columns of the data, beside pixels and label, that are read: the unit's id, then the attributes."""
+        return [*([] if self.unit.id is None else [self.unit.id]), *self.attributes]
 
     @property
     def constraints(self) -> tuple[Rule, ...]:
@@ -163,11 +192,11 @@ class ImageSchema(Schema):
 
     @override
     def path_of(self, name: str) -> str:
-        return name
+        return f"attributes.{name}" if name in self.attributes else name
 
     @override
     def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
-        place: dict[str, Any] = data[column]
+        place: dict[str, Any] = data["attributes"][column] if column in self.attributes else data[column]
         return place
 
     @override
@@ -178,15 +207,25 @@ class ImageSchema(Schema):
         if self.label is not None:
             written = self.label.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             data[LABEL] = {"values": listed(plain(self.label.values)), "roles": list(self.label.roles)} | written
+        data.pop("attributes", None)
+        if self.attributes:
+            data["attributes"] = {name: described(column) for name, column in self.attributes.items()}
         return data
 
     @override
     def to_yaml(self) -> str:
-        return "".join(f"{key}: {yaml_text.inline(value)}\n" for key, value in self.to_plain().items())
+        text = ""
+        for key, value in self.to_plain().items():
+            if key == "attributes":
+                lines = (f"  {yaml_text.inline(name)}: {yaml_text.inline(own)}\n" for name, own in value.items())
+                text += f"{key}:\n" + "".join(lines)
+            else:
+                text += f"{key}: {yaml_text.inline(value)}\n"
+        return text
 
 
 class ResolvedImageSchema(ImageSchema, ResolvedSchema):
     """The facts of a set of images, all of them known."""
 
 
-__all__ = ["LABEL", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]
+__all__ = ["LABEL", "LABELS", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]

@@ -20,14 +20,14 @@ from doublure.schema.columns import (
     RealColumn,
     type_named,
 )
-from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
+from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared
 from doublure.schema.resolving import agree
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.rules.rule_set import check_rules
 from doublure.schema.scalars import Day, Misfit, Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
-from doublure.schema.series_attributes import Attribute, refuse_lengths
+from doublure.schema.series_attributes import Attribute, described, refuse_lengths
 from doublure.schema.series_attributes import FromTime as FromTime
 from doublure.schema.series_exogenous import ExogenousReadings, check_exogenous
 from doublure.schema.written import TextForm, Written
@@ -235,7 +235,11 @@ class SeriesSchema(TextForm, Schema):
             raise ValueError("two attributes have the role target; keep one")
         refuse_lengths(self.attributes, None if isinstance(self.series.length, str) else self.series.length)
         check_exogenous(
-            self.series.exogenous, self.attributes, origin=self.series.origin, duration=self.series.duration
+            self.series.exogenous,
+            self.attributes,
+            origin=self.series.origin,
+            duration=self.series.duration,
+            step=self.series.seconds,
         )
         self._check_rules()
         return self
@@ -388,13 +392,9 @@ class SeriesSchema(TextForm, Schema):
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
         for name, column in {**self.channels, **self.attributes}.items():
-            facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
-            own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-            found: dict[str, Any] = {"type": column.type} | facts | own
+            found = described(column)
             if name in self.states:
                 found.pop("bounds", None)
-            if isinstance(found.get("bounds"), list):
-                found |= {"bounds": [whole(end) for end in found["bounds"]]}
             self._place(data, name).clear()
             self._place(data, name).update(found)
         if not self.attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 from typing_extensions import override
 
 from doublure.errors import printable
@@ -18,8 +18,8 @@ from doublure.schema.columns import (
     RealColumn,
     Role,
 )
-from doublure.schema.fact_states import Learn
-from doublure.schema.scalars import label
+from doublure.schema.fact_states import Learn, listed, plain
+from doublure.schema.scalars import label, whole
 from doublure.schema.series_exogenous import FromExogenous
 
 ATTRIBUTE_TYPES = ("category", "ordinal", "boolean", "integer", "real")
@@ -39,6 +39,10 @@ class _Attribute(Column):
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
     from_length: StrictBool = Field(default=False, description="how many steps a series has")
     from_exogenous: FromExogenous | None = Field(default=None, description="computed from a series' public readings")
+    reading: StrictStr | None = Field(default=None, description="their column, if it has another name than this")
+    part: tuple[StrictInt, StrictInt] | None = Field(
+        default=None, description="first and last step, from 0, of the part of a series whose readings are summed up"
+    )
 
     @property
     def from_moments(self) -> bool:
@@ -61,6 +65,10 @@ class _Attribute(Column):
     def _follows(self) -> _Attribute:
         if self.from_length and not self.integral:
             raise ValueError("from_length is a number of steps; make its type integer")
+        if self.from_exogenous is None and (self.reading is not None or self.part is not None):
+            raise ValueError("reading and part go with from_exogenous; add it, or remove them")
+        if self.part is not None and not 0 <= self.part[0] <= self.part[1]:
+            raise ValueError("part is not in order; write [first, last] steps, from 0")
         if self.from_exogenous is not None:
             if self.from_length or self.from_time is not None:
                 raise ValueError("from_exogenous and another from_ both say what it is; keep one")
@@ -115,6 +123,16 @@ Attribute = Annotated[
     CategoryAttribute | OrdinalAttribute | BooleanAttribute | IntegerAttribute | RealAttribute,
     Field(discriminator="type"),
 ]
+
+
+def described(column: Column) -> dict[str, Any]:
+    """Return a channel or attribute as a schema's file has it."""
+    facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
+    own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    found: dict[str, Any] = {"type": column.type} | facts | own
+    if isinstance(found.get("bounds"), list):
+        found |= {"bounds": [whole(end) for end in found["bounds"]]}
+    return found
 
 
 def refuse_lengths(attributes: Mapping[str, Any], length: int | None) -> None:

@@ -1,8 +1,9 @@
 """Public readings beside private series, such as temperatures: given for each moment, never counted, never drawn.
 
 ``series.exogenous: weather.csv`` names a CSV with a header: the moments, on the wall clock of the series, and a column
-a reading. ``from_exogenous: mean`` makes an attribute of the column of its name: what the file has within a series'
-window. The file is part of the schema and its hash. That a window lies where it does is the record's, and is protected
+a reading. ``from_exogenous: mean`` makes an attribute of the column of its name, or of that named as ``reading``: what
+the file has within a series' window, or within a ``part`` of its steps, so that steps follow the hours' own readings.
+The file is part of the schema and its hash. That a window lies where it does is the record's, and is protected
 as any attribute.
 """
 
@@ -93,21 +94,24 @@ class ExogenousReadings(Frozen):
 
         return np.array([number(row[place]) for row in self.rows])
 
-    def of_windows(self, name: str, what: FromExogenous, starts: Whole, duration: int) -> Floats:
-        """Return what windows have of a column's readings ``(windows,)``; NaN where the file has none.
+    def of_windows(self, name: str, attribute: Any, starts: Whole, duration: int, step: int) -> Floats:
+        """Return what windows have of the readings that an attribute follows ``(windows,)``; NaN where there are none.
 
         Args:
-            name: A column of readings.
-            what: Of the readings within a window.
+            name: The attribute's.
+            attribute: The attribute.
             starts: ``(windows,)`` in seconds since 1970 on the wall clock.
             duration: Of a window, in seconds.
+            step: Of a step, in seconds.
         """
-        moments, readings = self.moments, self.readings(name)
+        moments, readings = self.moments, self.readings(attribute.reading or name)
         distinct, place = np.unique(starts, return_inverse=True)
-        first, last = np.searchsorted(moments, distinct), np.searchsorted(moments, distinct + duration)
-        found = [
-            _OF[what](readings[one:other]) if other > one else np.nan for one, other in zip(first, last, strict=True)
-        ]
+        begin, end = (
+            (0, duration) if attribute.part is None else (attribute.part[0] * step, (attribute.part[1] + 1) * step)
+        )
+        first, last = np.searchsorted(moments, distinct + begin), np.searchsorted(moments, distinct + end)
+        summed = _OF[attribute.from_exogenous]
+        found = [summed(readings[one:other]) if other > one else np.nan for one, other in zip(first, last, strict=True)]
         return np.array(found, dtype=np.float64)[place]
 
     def whole_windows(self, origin: int, duration: int) -> Whole:
@@ -120,7 +124,9 @@ class ExogenousReadings(Frozen):
         return found
 
 
-def check_exogenous(exogenous: ExogenousReadings | None, attributes: Any, *, origin: int, duration: int | None) -> None:
+def check_exogenous(
+    exogenous: ExogenousReadings | None, attributes: Any, *, origin: int, duration: int | None, step: int | None
+) -> None:
     """Refuse attributes that do not follow from the public readings, and readings that no attribute follows.
 
     Args:
@@ -128,6 +134,7 @@ def check_exogenous(exogenous: ExogenousReadings | None, attributes: Any, *, ori
         attributes: The schema's, by name.
         origin: Beginning of a window, in seconds.
         duration: Of a window, in seconds; None where that is not declared.
+        step: Of a step, likewise.
 
     Raises:
         ValueError: ``message; remedy``, naming the attribute.
@@ -140,16 +147,21 @@ def check_exogenous(exogenous: ExogenousReadings | None, attributes: Any, *, ori
     if not followed:
         raise ValueError("exogenous has readings that no attribute follows; write from_exogenous: mean at one")
     for name, column in followed.items():
-        if name not in exogenous.columns[1:]:
-            raise ValueError(f"{printable(name)} is no column of the file of exogenous; name the attribute as there")
+        if (column.reading or name) not in exogenous.columns[1:]:
+            said = f"{printable(column.reading or name)} is no column of the file of exogenous"
+            raise ValueError(f"{said}; name the attribute as there, or its column as reading")
         if not isinstance(column.bounds, tuple):
             raise ValueError(f"{printable(name)} is public; declare its bounds")
-        if duration is None:
+        if duration is None or step is None:
             continue
+        if column.part is not None and (column.part[1] + 1) * step > duration:
+            raise ValueError(f"{printable(name)} has a part beyond series.length; name steps of the series, from 0")
         starts = exogenous.whole_windows(origin, duration)
         if not len(starts):
             raise ValueError("exogenous covers no whole window; give a longer file")
-        found = exogenous.of_windows(name, column.from_exogenous, starts, duration)
+        found = exogenous.of_windows(name, column, starts, duration, step)
+        if np.isnan(found).any():
+            raise ValueError(f"{printable(name)} has a part without readings; give more of them, or name a longer part")
         low, high = float(np.nanmin(found)), float(np.nanmax(found))
         if low < column.bounds[0] or high > column.bounds[1]:
             raise ValueError(f"{printable(name)} goes from {low:g} to {high:g} in its file; widen the bounds")

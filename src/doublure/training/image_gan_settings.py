@@ -90,12 +90,21 @@ def label_counts(schema: Schema) -> list[float]:
     return [units / classes] * classes
 
 
-def require_condition(schema: Schema) -> None:
+def require_condition(schema: Schema, *, attributes: bool = False) -> None:
     """Refuse a label that is not a condition: these generators draw images for given labels, never labels.
 
+    Args:
+        schema: The public facts.
+        attributes: Whether the method draws attributes beside images.
+
     Raises:
-        SchemaError: The label is a target only.
+        SchemaError: The label is a target only, or nothing would draw the attributes.
     """
-    if schema.kind == "images" and LABEL in schema.columns and not schema.with_role("condition"):
+    if schema.kind != "images":
+        return
+    if ImageSchema.of(schema).attributes and not attributes:
+        remedy = "use method statistics, or guided; or leave them out"
+        raise SchemaError("are beside the images, and this method draws none", field="attributes", remedy=remedy)
+    if LABEL in set(schema.columns) - set(schema.with_role("condition")):
         remedy = "add condition to its roles, or take label out"
         raise SchemaError("is a target that nothing would make", field=f"{LABEL}.roles", remedy=remedy)

@@ -100,7 +100,7 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
     if job.mechanism.taken(access):
         return True
     encoder = of_images(job.encoder)
-    classes = encoder.condition_width
+    classes = encoder.labels
     count = min(most, _OF_LABEL * classes)
     job.progress.stage("compare classifiers with and without the labeller")
     classifiers = []
@@ -122,7 +122,7 @@ def _trained(
     job: Job, made: LabelledGenerator, classifier: SmallClassifier, noise_width: int, count: int
 ) -> SmallClassifier:
     """Return a classifier trained on generated images, as many of each label."""
-    classes = of_images(job.encoder).condition_width
+    classes = of_images(job.encoder).labels
     source = torch.Generator().manual_seed(job.seed + 6)
     labels = torch.arange(count) % classes
     parts = []

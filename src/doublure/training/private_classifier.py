@@ -101,7 +101,7 @@ class _Errors:
         """Return errors ``(B, K)`` and features ``(B, k)``."""
         if labels is None:
             raise TypeError("a labeller needs labels")
-        return torch.softmax(seen @ self._weights.T, dim=1) - labels, seen
+        return torch.softmax(seen @ self._weights.T, dim=1) - labels[:, : len(self._weights)], seen
 
 
 def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
@@ -111,7 +111,8 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
         encoder: The images' encoder.
         settings: With defaults resolved.
     """
-    features = LabelFeatures(of_images(encoder).body_shape)
+    images = of_images(encoder)
+    features = LabelFeatures(images.body_shape)
 
     def looked(message: Message) -> _Looked:
         centre = read_floats(message, _VIEW[0], (features.width,))
@@ -122,7 +123,7 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
 
     return OwnerTasks(
         views={_Looked.name: looked},
-        summands={_Errors.name: lambda message: _Errors(read_floats(message, _WEIGHTS, (encoder.condition_width, -1)))},
+        summands={_Errors.name: lambda message: _Errors(read_floats(message, _WEIGHTS, (images.labels, -1)))},
         bounds={_Errors.name: settings.labeller_clip},
     )
 
@@ -140,7 +141,7 @@ def train_labeller(
         sums: The labeller's steps, one release each.
     """
     encoder = of_images(job.encoder)
-    classes = encoder.condition_width
+    classes = encoder.labels
     features = LabelFeatures(encoder.body_shape).to(job.device)
     kept = as_tensors(job.checkpoints.load() or {})
     if not all(name in kept for name in _VIEW):
@@ -209,7 +210,7 @@ def _view(
     generator.eval()
     for first in range(0, settings.view_images, _CHUNK):
         size = min(_CHUNK, settings.view_images - first)
-        labels = torch.eye(encoder.condition_width)[torch.arange(first, first + size) % encoder.condition_width]
+        labels = torch.eye(encoder.labels)[torch.arange(first, first + size) % encoder.labels]
         noise = torch.randn(size, noise_width, generator=source)
         found[first : first + size] = features(generator(noise.to(job.device), labels.to(job.device))).cpu()
         job.progress.at(first + size)

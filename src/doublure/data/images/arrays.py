@@ -11,7 +11,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from typing_extensions import override
@@ -89,7 +89,9 @@ class _Names(NamedTuple):
 
 
 class _NamedSource(_ArraySource):
-    """Arrays with names: the images, and beside them labels and ids, one plain value an image."""
+    """Arrays with names: the images, and beside them labels, ids and attributes, one plain value an image."""
+
+    columned: ClassVar[bool] = True
 
     def __init__(self, name: str, found: _Names) -> None:
         self._found = found
@@ -114,8 +116,8 @@ class _NamedSource(_ArraySource):
             self._asked = self._places_of(schema.label.attributes)
         elif schema.label is not None:
             self._refuse_other_than_one_each(self._labels_name())
-        if schema.unit.id is not None:
-            self._refuse_other_than_one_each(self._ids_name(schema.unit.id))
+        for name in schema.named_beside:
+            self._refuse_other_than_one_each(self._name_of(name))
 
     def _refuse_form(self, name: str) -> None:
         refuse_fields(name, self._header_of(name))
@@ -162,18 +164,18 @@ class _NamedSource(_ArraySource):
         return joined_marks(found[:, self._asked].tolist()) if self._asked else found.reshape(-1)
 
     @override
-    def ids(self, name: str) -> Any:
-        return self._array(self._ids_name(name)).reshape(-1)
+    def column(self, name: str) -> Any:
+        return self._array(self._name_of(name)).reshape(-1)
 
     def _labels_name(self) -> str:
         """Return the name of the labels; which one is meant matters only to a schema with a label."""
         return labels_among(self._found.labels, self.name)
 
-    def _ids_name(self, name: str) -> str:
+    def _name_of(self, name: str) -> str:
         for found in beside(name, self._found.split):
             if found in self._names():
                 return found
-        raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or fix the schema")
+        raise DataError("is not there, and the schema names it", field=name, remedy="add the array, or fix the schema")
 
 
 # -- in memory -------------------------------------------------------------------------------------------------------

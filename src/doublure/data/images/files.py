@@ -7,7 +7,7 @@ import unicodedata
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -227,6 +227,8 @@ def class_of(folder: str, known: Collection[str] = ()) -> str:
 class ParquetSource(ImageSource):
     """A Parquet file with a column of pictures' bytes, plain or as ``{bytes, path}``, and a column of labels."""
 
+    columned: ClassVar[bool] = True
+
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -259,9 +261,9 @@ class ParquetSource(ImageSource):
                 raise DataError("is not a column of the data", field=missing, remedy="fix the schema or the file")
             if not self._asked:
                 labels_among(self._labels, self.name)
-        if schema.unit.id is not None and schema.unit.id not in self._columns:
-            remedy = "fix the schema or the file"
-            raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
+        for name in schema.named_beside:
+            if name not in self._columns:
+                raise DataError("is not a column of the data", field=name, remedy="fix the schema or the file")
 
     @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
@@ -290,7 +292,7 @@ class ParquetSource(ImageSource):
         return self._column_of(labels_among(self._labels, self.name))
 
     @override
-    def ids(self, name: str) -> Any:
+    def column(self, name: str) -> Any:
         return self._column_of(name)
 
     def _column_of(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,9 @@ def lists_pictures(path: Path) -> bool:
 
 
 class ListSource(ImageSource):
-    """A CSV file with a column of file names, one of labels where there are any, and one of ids where there are any."""
+    """A CSV file with a column of file names, and of labels, ids and attributes where there are any."""
+
+    columned: ClassVar[bool] = True
 
     def __init__(self, path: Path) -> None:
         self._table = open_table(path)
@@ -96,8 +98,7 @@ class ListSource(ImageSource):
         if schema.label is not None:
             self._asked = schema.label.attributes
             self._table.check_names(self._asked or [labels_among(self._labels, self.name)])
-        if schema.unit.id is not None:
-            self._table.check_names([schema.unit.id])
+        self._table.check_names(schema.named_beside)
 
     @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
@@ -119,7 +120,7 @@ class ListSource(ImageSource):
         return given
 
     @override
-    def ids(self, name: str) -> Any:
+    def column(self, name: str) -> Any:
         return self._column_of(name)
 
     def _column_of(self, name: str) -> np.ndarray[Any, Any]:

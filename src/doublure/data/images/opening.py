@@ -36,6 +36,8 @@ def open_images(source: Source) -> ImageSource:
     """
     if isinstance(source, Images):
         given = {"images": source.images} | ({} if source.labels is None else {"labels": source.labels.to_numpy()})
+        if source.attributes is not None:
+            given |= {str(name): cells.to_numpy() for name, cells in source.attributes.items()}
         return arrays.open_mapping(given, "images", None)
     if isinstance(source, Mapping):
         return arrays.open_mapping(source, "arrays", None)

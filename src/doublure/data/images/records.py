@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,10 +29,12 @@ class Images:
         images: ``(N, H, W, C)``: uint8, or uint16 where the schema's range has more levels, from black to the type's
             largest number; as ``sample`` hands them out, numbers of the schema's range and type.
         labels: ``(N,)`` categorical of the schema's values; None where the schema has no label.
+        attributes: ``(N, …)``, a column an attribute; None where the schema has none.
     """
 
     images: Pixels
     labels: pd.Series[Any] | None = None
+    attributes: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if self.images.dtype.kind not in "uif" or self.images.ndim != 4:
@@ -40,33 +42,37 @@ class Images:
             raise DataError("must be numbers (N, height, width, channels)", field="images", remedy=remedy)
         if self.labels is not None and len(self.labels) != len(self.images):
             raise DataError("has another length than the images", field="labels", remedy="give each image one label")
+        if self.attributes is not None and len(self.attributes) != len(self.images):
+            raise DataError("have another length than the images", field="attributes", remedy="give each image a row")
 
     def __len__(self) -> int:
         return len(self.images)
 
     def take(self, rows: slice | np.ndarray[Any, Any]) -> Images:
         """Return some of the images."""
-        labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
-        return Images(images=self.images[rows], labels=labels)
+        return Images(images=self.images[rows], **_beside(self, rows))
 
     @property
     def in_bytes(self) -> Images:
         """The same images in 256 levels, in which measures and attacks compare them."""
         if self.images.dtype == np.uint8:
             return self
-        return Images(images=as_bytes(self.images), labels=self.labels)
+        return replace(self, images=as_bytes(self.images))
 
     def of_range(self, rule: Pictures) -> Images:
         """Return the images in numbers of the schema's range and type."""
-        return Images(images=in_range(self.images, rule), labels=self.labels)
+        return replace(self, images=in_range(self.images, rule))
 
     @staticmethod
     def joined(parts: Sequence[Images]) -> Images:
         """Return several sets of images of one schema as one."""
-        labels = None
+        labels = attributes = None
         if parts[0].labels is not None:
             labels = pd.concat([part.labels for part in parts if part.labels is not None], ignore_index=True)
-        return Images(images=np.concatenate([part.images for part in parts]), labels=labels)
+        if parts[0].attributes is not None:
+            held = [part.attributes for part in parts if part.attributes is not None]
+            attributes = pd.concat(held, ignore_index=True)
+        return Images(images=np.concatenate([part.images for part in parts]), labels=labels, attributes=attributes)
 
     def __repr__(self) -> str:
         height, width, channels = self.images.shape[1:]
@@ -106,24 +112,24 @@ class ImagesOnDisk:
     Attributes:
         pixels: ``(N, H, W, C)`` uint8 or uint16.
         labels: As those of :class:`Images`.
+        attributes: Likewise.
     """
 
     pixels: RowFile
     labels: pd.Series[Any] | None = None
+    attributes: pd.DataFrame | None = None
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def take(self, rows: Chosen) -> Images:
         """Return some of the images, held."""
-        labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
-        return Images(images=self.pixels[rows], labels=labels)
+        return Images(images=self.pixels[rows], **_beside(self, rows))
 
     def kept(self, rows: np.ndarray[Any, np.dtype[np.intp]]) -> ImagesOnDisk:
         """Return some of the images, ascending; the others are gone from the disk."""
         self.pixels.keep(rows)
-        labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
-        return ImagesOnDisk(pixels=self.pixels, labels=labels)
+        return ImagesOnDisk(pixels=self.pixels, **_beside(self, rows))
 
     def __repr__(self) -> str:
         return "ImagesOnDisk(private)"
@@ -141,5 +147,19 @@ class ImageSet(Loaded):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The columns beside the pixels, as statistics on single columns read them: the label, where there is one."""
-        return pd.DataFrame({} if self.content.labels is None else {LABEL: self.content.labels})
+        """The columns beside the pixels, as statistics on single columns read them."""
+        return columns_beside(self.content)
+
+
+def columns_beside(images: Images | ImagesOnDisk) -> pd.DataFrame:
+    """Return the columns beside the pixels: the label, where there is one, then the attributes."""
+    label = {} if images.labels is None else {LABEL: images.labels}
+    others = {} if images.attributes is None else {str(name): cells for name, cells in images.attributes.items()}
+    return pd.DataFrame({**label, **others})
+
+
+def _beside(images: Images | ImagesOnDisk, rows: Chosen) -> dict[str, Any]:
+    """Return labels and attributes of some of the images."""
+    labels = None if images.labels is None else images.labels.iloc[rows].reset_index(drop=True)
+    attributes = None if images.attributes is None else images.attributes.iloc[rows].reset_index(drop=True)
+    return {"labels": labels, "attributes": attributes}

@@ -11,7 +11,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -48,9 +48,11 @@ class ImageSource(ABC):
         stored: The type of their numbers; None for pictures, each of which says its own.
         labelled: Whether it has labels.
         to_label: What would give it labels, where it has none.
+        columned: Whether it can have columns beside images and labels.
     """
 
     to_label = f"name them {' or '.join(LABEL_NAMES)}"
+    columned: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -101,13 +103,14 @@ class ImageSource(ABC):
         del row
         return ""
 
-    def ids(self, name: str) -> Any:
-        """Return the ids of the images' units, ``(N,)``.
+    def column(self, name: str) -> Any:
+        """Return the cells of a column beside the images, ``(N,)``: their units' ids, or an attribute.
 
         Raises:
             DataError: The container has none of this name.
         """
-        raise DataError("names no units", field=self.name, remedy="use NPZ or Parquet, or unit: {id: null}")
+        remedy = "use NPZ, Parquet or a CSV of files, or leave it out of the schema"
+        raise DataError(f"has no columns, and the schema names {printable(name)}", field=self.name, remedy=remedy)
 
     def check_more(self, schema: ImageSchema) -> None:  # noqa: B027 (most containers have nothing to compare)
         """Compare what is particular to this container with the schema."""
@@ -135,6 +138,8 @@ class ImageSource(ABC):
         if schema.label is not None and schema.label.attributes and not self.attributes:
             remedy = f"give a table with a column for each, or arrays with their {ATTRIBUTE_NAMES} beside the labels"
             raise DataError("are named in the schema, and not in the data", field="label.attributes", remedy=remedy)
+        if schema.named_beside and not self.columned:
+            self.column(schema.named_beside[0])
         self._refuse_other_numbers(schema.images)
         crop = schema.images.crop
         shape = self.shape if self.shape is None or crop is None else (*crop, self.shape[2])  # smaller ones are refused
@@ -182,17 +187,28 @@ class ImageSource(ABC):
             given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
             labels = self._labelled(given, schema.label, schema.misfit)
         if schema.unit.id is not None:
-            given = self._column(self.ids(schema.unit.id), schema.unit.id)
+            given = self._column(self.column(schema.unit.id), schema.unit.id)
             ids = cells.unit_ids(given, schema.unit.id, misfit=schema.misfit)
             kept &= ids.notna().to_numpy()
+        attributes = self._attributes(schema)
         images = (
-            ImagesOnDisk(pixels=pixels, labels=labels)
+            ImagesOnDisk(pixels=pixels, labels=labels, attributes=attributes)
             if isinstance(pixels, RowFile)
-            else Images(images=pixels, labels=labels)
+            else Images(images=pixels, labels=labels, attributes=attributes)
         )
         found = _bounded(images, np.flatnonzero(kept), ids, schema.unit.max_records)
         refuse_repeated(schema, repeated=len(found.unit) < int(np.count_nonzero(kept)))
         return found
+
+    def _attributes(self, schema: ImageSchema) -> pd.DataFrame | None:
+        """Return the attributes beside the images; None where the schema has none."""
+        if not schema.attributes:
+            return None
+        given = {name: self._column(self.column(name), name) for name in schema.attributes}
+        return pd.DataFrame({
+            name: cells.canonical(given[name], column, name, schema.misfit)
+            for name, column in schema.attributes.items()
+        })  # fmt: skip
 
     def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Return all images, and which of them the schema's rule takes."""

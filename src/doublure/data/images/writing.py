@@ -11,16 +11,18 @@ import pandas as pd
 
 from doublure.data import npz
 from doublure.data.images.files import folder_name
-from doublure.data.images.records import Images, Pixels, in_range
+from doublure.data.images.records import Images, Pixels, columns_beside, in_range
 from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
 from doublure.errors import SettingError
-from doublure.schema.images import ImageSchema, Pictures
+from doublure.schema.images import LABEL, LABELS, ImageSchema, Pictures
 from doublure.support import files
 
 if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS = (".npz", ".png")
+FILE, LIST = "file", "images.csv"
+"""The column of files' names, and the table of them that stands in a folder of images with attributes."""
 
 
 def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: int, *, about: Mapping[str, str]) -> int:
@@ -30,7 +32,8 @@ def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: i
     ``.npz``    ``images`` ``(n, H, W, C)`` of the schema's range and type, ``labels`` ``(n,)``, and each text of
                 ``about``
     ``.png``    a contact sheet, one class after another, from black to full intensity
-    no ending   a folder of PNG files, one folder a class: 8 bits, or 16 of grey, of the schema's range
+    no ending   a folder of PNG files, one folder a class: 8 bits, or 16 of grey, of the schema's range; attributes are
+                listed beside the files' names in ``images.csv``
     ==========  ======================================================================================================
 
     Args:
@@ -86,15 +89,17 @@ def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> A
 
 
 def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n: int, about: Mapping[str, str]) -> None:
-    labels: list[pd.Series[Any]] = []
+    parts: list[pd.DataFrame] = []
 
     def blocks() -> Iterator[np.ndarray[Any, Any]]:
         for chunk in chunks:
             yield in_range(chunk.images, schema.images)
-            labels.extend([] if chunk.labels is None else [chunk.labels])
+            parts.append(columns_beside(chunk))
 
     def beside() -> dict[str, Any]:
-        return ({} if not labels else {"labels": npz.plain(pd.concat(labels, ignore_index=True))}) | dict(about)
+        columns = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        named = columns.rename(columns={LABEL: LABELS})
+        return {str(name): npz.plain(cells) for name, cells in named.items()} | dict(about)
 
     npz.write(
         file, "images", npz.Header(shape=(n, *schema.shape), dtype=np.dtype(schema.images.stored)), blocks(), beside
@@ -105,14 +110,21 @@ def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n:
 
 
 def _write_folder(chunks: Iterable[Images], path: Path, schema: ImageSchema, about: Mapping[str, str]) -> None:
-    number = 0
+    number, listed = 0, list[pd.DataFrame]()
     with files.staged_folder(path) as whole:
         for chunk in chunks:
+            names = list[str]()
             for place, pixels in enumerate(chunk.images):
                 number += 1
                 folder = whole if chunk.labels is None else whole / folder_name(chunk.labels.iloc[place])
                 folder.mkdir(exist_ok=True)
-                (folder / f"{number:08d}.png").write_bytes(png(_filed(pixels, schema.images), dict(about)))
+                file = folder / f"{number:08d}.png"
+                file.write_bytes(png(_filed(pixels, schema.images), dict(about)))
+                names.append(file.relative_to(whole).as_posix())
+            listed.append(columns_beside(chunk).assign(**{FILE: names}))
+        table = pd.concat(listed, ignore_index=True) if listed else pd.DataFrame()
+        if schema.attributes.keys() & {*table.columns}:
+            table[[FILE, *table.columns.drop(FILE)]].to_csv(whole / LIST, index=False, lineterminator="\n")
 
 
 def _filed(pixels: Pixels, rule: Pictures) -> Image.Image:

@@ -100,12 +100,12 @@ def of_moments(
         schema: It names the attribute.
         exogenous: Other public readings than the schema's; missing where they have none.
     """
-    column, public = schema.attributes[name], exogenous or schema.series.exogenous
+    column, public, windows = schema.attributes[name], exogenous or schema.series.exogenous, schema.series
     if column.from_time is not None:
         return clock.derived(starts, column.from_time)
-    if column.from_exogenous is None or public is None or schema.series.duration is None:
+    if column.from_exogenous is None or public is None or windows.duration is None or windows.seconds is None:
         raise TypeError("an attribute follows from no moments")
-    return pd.Series(public.of_windows(name, column.from_exogenous, starts, schema.series.duration))
+    return pd.Series(public.of_windows(name, column, starts, windows.duration, windows.seconds))
 
 
 def readable(column: Column, schema: SeriesSchema) -> Column:

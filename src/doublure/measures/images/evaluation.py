@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +17,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from doublure.data.images import Images
+from doublure.data.images.records import columns_beside
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.encode.attribute_groups import codes_of, groups_of
 from doublure.errors import printable
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
@@ -78,6 +81,7 @@ class ImageEvaluation(Evaluation):
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
         texture: Change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
+        attributes: Distance of each two of label and attributes; empty without attributes.
         resemblance: Similarity in the requested features, by default those of a classifier trained on real images;
             empty where none was trained.
         trained: Number of images that the classifiers were trained and tested on, by set.
@@ -93,6 +97,7 @@ class ImageEvaluation(Evaluation):
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
     texture: tuple[Score, ...] = ()
+    attributes: tuple[Score, ...] = ()
     resemblance: tuple[Score, ...] = ()
     trained: Mapping[Literal["synthetic", "real", "test"], int]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -102,7 +107,13 @@ class ImageEvaluation(Evaluation):
     @property
     def scores(self) -> tuple[Score, ...]:
         """The headline figures: classifiers first, then distances."""
-        return (*(entry.accuracy for entry in self.classifiers), *self.pixels, *self.texture, *self.added)
+        return (
+            *(entry.accuracy for entry in self.classifiers),
+            *self.pixels,
+            *self.texture,
+            *self.attributes,
+            *self.added,
+        )
 
     @property
     @override
@@ -182,6 +193,7 @@ def evaluate_images(
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets, kept),
         texture=texture({"value": synthetic, "baseline": baseline, "real": test}, kept),
+        attributes=_attributes(schema, {"value": synthetic, "real": real, "test": test}),
         resemblance=_resemblance(sets, training_sets, extractor, seed, labelled=skipped is None),
         trained={} if skipped else {name: len(rows) for name, rows in trained.items()},
         notes=_notes(both.kept_aside),
@@ -331,6 +343,29 @@ def _moments(sets: _Sets, name: str) -> dict[int, tuple[Any, Any]]:
 def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> float | None:
     both = [float(np.abs(real[code][which] - other[code][which]).mean()) for code in real if code in other]
     return float(np.mean(both)) if both else None
+
+
+def _attributes(schema: ImageSchema, sets: Mapping[str, Images]) -> tuple[Score, ...]:
+    """Return the total variation of label and attributes, mean over pairs; that of unrelated columns beside it."""
+    if not schema.attributes:
+        return ()
+    tables: dict[str, list[Any]] = {name: [] for name in ("value", "baseline", "real", "test")}
+    codes = {
+        name: {own: codes_of(column, columns_beside(images)[own]).astype(int) for own, column in schema.columns.items()}
+        for name, images in sets.items()
+    }
+    for one, other in combinations(schema.columns, 2):
+        shape = groups_of(schema.columns[one]), groups_of(schema.columns[other])
+        for name, own in codes.items():
+            places = np.ravel_multi_index((own[one], own[other]), shape)
+            tables[name].append(np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape) / len(places))
+        tables["baseline"].append(np.outer(tables["real"][-1].sum(1), tables["real"][-1].sum(0)))
+    found = {
+        role: float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(tables[place], tables["real"], strict=True)]))
+        for role, place in (("value", "value"), ("baseline", "baseline"), ("real", "test"))
+    }
+    meaning = "Total variation of each two, numbers in their groups; mean over pairs. The bar: unrelated columns."
+    return (distance_score("attributes", "Label and attributes", found, meaning),)
 
 
 def _resemblance(

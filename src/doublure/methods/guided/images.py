@@ -17,10 +17,11 @@ from doublure.access import Access
 from doublure.errors import SchemaError
 from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.guided.settings import ImageGuidedSettings
+from doublure.methods.statistics.images.attributes import joint, with_conditions
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.methods.statistics.of_kind import counting
 from doublure.schema import Schema
-from doublure.schema.images import LABEL
+from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, OwnerTasks
@@ -40,9 +41,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: ImageGuidedSettings) -> ImageGuidedSettings:
-        if settings.labeller_share and not schema.with_role("condition"):
+        if settings.labeller_share and LABEL not in schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
+        if settings.critic_share and ImageSchema.of(schema).attributes:
+            raise SchemaError("go with no critic", field="attributes", remedy="set critic_share=0, or leave them out")
         found = super().resolve_defaults(schema, settings).with_lot(schema)
         if schema.federated is not None or not settings.labeller_share:  # owners are not asked for classifiers' answers
             return found.model_copy(update={"labels_compared": False})
@@ -107,27 +110,25 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         from doublure.encode.image import of_images
         from doublure.methods.statistics.images.mean_embedding import build_generator
         from doublure.networks.labelled import Labeller
-        from doublure.networks.shares import with_shares
 
-        generator, sizes = build_generator(encoder, settings, seed), encoder.condition_sizes.values()
+        generator, images = build_generator(encoder, settings, seed), of_images(encoder)
         if not settings.labeller_share:
-            return with_shares(generator, sizes)
-        labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
-        return with_shares(_checked(settings, generator, labeller), sizes)
+            return with_conditions(generator, encoder)
+        labeller = Labeller(images.body_shape, classes=images.labels)
+        return with_conditions(_checked(settings, generator, labeller), encoder)
 
     @override
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         from doublure.methods.guided.refining import refine
         from doublure.methods.statistics.images.mean_embedding import fit_images
-        from doublure.networks.shares import with_shares
         from doublure.training.label_check import labels_pay
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import train_labeller
 
-        before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
-        fit = fit_images(first, settings, NoisySums(first, job.accesses[:1]))
-        generator = fit.generator
+        fit, together = fit_images(first, settings, NoisySums(first, job.accesses[:1])), joint(first, job.encoder)
+        generator, before = fit.generator, 1 if together is None else 2
+        later = job.accesses[before:]
         if settings.critic_share:
             if fit.distance is None:
                 raise TypeError("a critic refines a network")
@@ -135,21 +136,20 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             generator = refine(
                 stage,
                 critic_of_images(settings),
-                job.accesses[1],
+                later[0],
                 generator,
                 weight=settings.anchor,
                 distance=fit.distance,
             )
             before += settings.critic_steps
         if not settings.labeller_share:
-            return with_shares(generator, sizes, fit.shares)
-        last, place = job.stage("labeller", after=before), 2 if settings.critic_share else 1
-        trains, compares = job.accesses[place], job.accesses[place + 1 :]
+            return with_conditions(generator, job.encoder, fit.shares, together)
+        last, (trains, *compares) = job.stage("labeller", after=before), later[1 if settings.critic_share else 0 :]
         sums = NoisySums(last, [trains])
         made = _checked(settings, generator, train_labeller(last, settings, generator, settings.image_noise, sums))
         for access in compares:
             made.asked.fill_(labels_pay(job, access, made, settings.noise_width, settings.view_images))
-        return with_shares(made, sizes, fit.shares)
+        return with_conditions(made, job.encoder, fit.shares, together)
 
 
 def _checked(

@@ -278,7 +278,7 @@ class LinearIdentity:
 class OneRight:
     """The one of two answers that alone is a record's class: the first, the second, or neither alone.
 
-    A compact record has the two answers, as numbers of classes, and then its class as a one-hot block.
+    A compact record has the two answers, as numbers of classes, then its class as a one-hot block; others may follow.
 
     Attributes:
         kinds: Number of classes.
@@ -293,12 +293,12 @@ class OneRight:
 
     def of(self, records: npt.NDArray[Any]) -> IntArray:
         """Return the cell of each record."""
-        first, second = (records[:, :2] == records[:, 2:].argmax(axis=1)[:, None]).T
+        first, second = (records[:, :2] == records[:, 2 : 2 + self.kinds].argmax(axis=1)[:, None]).T
         return np.where(first & ~second, 0, np.where(second & ~first, 1, 2))
 
     def refuse_unfit(self, parts: int) -> None:
-        """Refuse records of another number of parts."""
-        if parts != 2 + self.kinds or self.kinds < 1:
+        """Refuse records of fewer parts."""
+        if parts < 2 + self.kinds or self.kinds < 1:
             raise SettingError("have other parts", field="records", remedy="give two answers and one class")
 
 

@@ -100,13 +100,13 @@ def build_generator(
 
 def _gaussian(encoder: Encoder, settings: ImageStatisticsSettings) -> GaussianImages:
     shape = of_images(encoder).body_shape
-    return GaussianImages(shape, condition_width=encoder.condition_width, warp=settings.warp)
+    return GaussianImages(shape, condition_width=of_images(encoder).labels, warp=settings.warp)
 
 
 def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
     return UpsamplingGenerator(
         of_images(encoder).body_shape,
-        condition_width=encoder.condition_width,
+        condition_width=of_images(encoder).labels,
         noise_width=settings.image_noise,
         warp=settings.warp,
         hidden=settings.hidden,
@@ -205,9 +205,9 @@ class FeatureSum:
         return Message()
 
     def __call__(self, records: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return labels ``(B, K)`` and features ``(B, D + 1)``."""
+        """Return labels ``(B, K)``, which come before attributes, and features ``(B, D + 1)``."""
         there = torch.full((len(records), 1), COUNTED, device=records.device)
-        left = torch.ones_like(there) if labels is None else labels
+        left = labels[:, : self._classes] if labels is not None and self._classes else torch.ones_like(there)
         return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
 
@@ -216,7 +216,7 @@ def _total(job: Job, sums: NoisySums, features: FeatureMap) -> Tensor:
     job.progress.stage("average the records' features", 1)
     job.mechanism.refuse_lost(*sums.accesses)
     job.check_stop()
-    total = _released(sums, features, job.encoder.condition_width)
+    total = _released(sums, features, of_images(job.encoder).labels)
     job.progress.at(1)
     return total
 
@@ -261,7 +261,7 @@ class GeneratorFit:
         self._weights = target.weights.to(job.device)
         self._floor = target.floor
         self.shares = target.shares
-        self._classes = job.encoder.condition_width
+        self._classes = of_images(job.encoder).labels
         self._device = job.device
         self.generator, self.average = (
             _network(job.encoder, settings, job.seed).to(job.device) for _ in ("generator", "average")

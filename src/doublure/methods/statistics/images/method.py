@@ -6,6 +6,7 @@ is some thousand numbers for each label, with the noise of one Gaussian mechanis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
+from doublure.methods.statistics.images import attributes
 from doublure.methods.statistics.images.defaults import choose_defaults
 from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
@@ -58,7 +60,8 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        require_condition(schema)
+        require_condition(schema, attributes=True)
+        attributes.refuse_too_many(ImageSchema.of(schema))
         height, width, colours = ImageSchema.of(schema).shape
         return settings.enlarged_for((colours, height, width))
 
@@ -68,15 +71,19 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
+        from doublure.encode.image import of_images
         from doublure.methods.statistics.images.mean_embedding import FeatureSum, build_features
 
         return OwnerTasks(
-            summands={FeatureSum.name: lambda _: FeatureSum(build_features(encoder, settings), encoder.condition_width)}
+            summands={
+                FeatureSum.name: lambda _: FeatureSum(build_features(encoder, settings), of_images(encoder).labels)
+            }
         )
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        return self.resolve_defaults(schema, choose_defaults(schema, settings, noise_multiplier()))
+        noise = noise_multiplier() / math.sqrt(1 - attributes.share(ImageSchema.of(schema)))
+        return self.resolve_defaults(schema, choose_defaults(schema, settings, noise))
 
     @override
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
@@ -97,12 +104,14 @@ class ImageStatistics(StatisticsStrategy[S]):
                 "Scenes: things in changing places, such as CIFAR-10's, come out as patches of colour; method "
                 "latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
-        return tuple(said)
+        return (*said, *attributes.explained(ImageSchema.of(schema), touches))
 
     @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        event = GaussianEvent(noise_multiplier=noise_multiplier)
-        return (Access(purpose="average the images' features for each label", event=event, whole=True),)
+        images = ImageSchema.of(schema)
+        event = GaussianEvent(noise_multiplier=noise_multiplier / math.sqrt(1 - attributes.share(images)))
+        features = Access(purpose="average the images' features for each label", event=event, whole=True)
+        return (features, *attributes.accesses(images, noise_multiplier))
 
     @override
     def work(self, schema: Schema, settings: S) -> Work:
@@ -166,18 +175,16 @@ class ImageStatistics(StatisticsStrategy[S]):
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         from doublure.methods.statistics.images.mean_embedding import build_generator
-        from doublure.networks.shares import with_shares
 
-        return with_shares(build_generator(encoder, settings, seed), encoder.condition_sizes.values())
+        return attributes.with_conditions(build_generator(encoder, settings, seed), encoder)
 
     @override
     def train(self, job: Job, settings: S) -> nn.Module:
         from doublure.methods.statistics.images.mean_embedding import fit_images
-        from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
-        fit = fit_images(job, settings, NoisySums(job, job.accesses))
-        return with_shares(fit.generator, job.encoder.condition_sizes.values(), fit.shares)
+        fit = fit_images(job, settings, NoisySums(job, job.accesses[:1]))
+        return attributes.with_conditions(fit.generator, job.encoder, fit.shares, attributes.joint(job, job.encoder))
 
 
 def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
