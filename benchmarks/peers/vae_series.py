@@ -46,7 +46,7 @@ class Autoencoder(nn.Module):
 
 def vae_series(
     values: Floats, lower: Floats, upper: Floats, *, epsilon: float, delta: float, n: int, centre: float, radius: float,
-    seed: int, lot: int = 400, steps: int = 400, rate: float = 5e-3, width: int = 64, latent: int = 6,
+    seed: int, lot: int = 400, steps: int = 400, rate: float = 2e-2, width: int = 64, latent: int = 6,
 ) -> Floats:  # fmt: skip
     """Return ``(n, length, channels)`` synthetic series.
 
