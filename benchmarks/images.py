@@ -55,9 +55,15 @@ import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
-from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
+from doublure.measures.images.classifiers import (
+    CLASSIFIERS,
+    ClassifierName,
+    image_classifier,
+    learning_curve,
+    predict,
+)
 from doublure.measures.images.distribution_metrics import MOST, frechet_distance, precision_and_recall
-from doublure.measures.images.feature_extractors import NAMES, efficientnet_lite0
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, NAMES, Extractor, efficientnet_lite0
 from doublure.networks.labelled import find_labeller, without_labeller
 from doublure.schema import Schema
 from fits import kept
@@ -175,40 +181,50 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 def beside(
     options: argparse.Namespace, synthesizer: db.Synthesizer, drawn: Images, train: Arrays, test: Arrays, seed: int
 ) -> dict[str, Any]:
-    """Return what an accuracy does not say: that without the labeller, and how alike images are in a shipped extractor.
+    """Return what an accuracy does not say: that without the labeller, and how alike images are in shipped extractors.
 
     The Fréchet distance is that of as many synthetic images as ``COMPARED`` from as many real test images, precision
-    and recall of as many as ``MOST``; beside each stands that of real training images. EfficientNet-lite0 learned from
-    ImageNet: no figure in Inception features compares.
+    and recall of as many as ``MOST``; beside each stands that of real training images. The extractor is a classifier of
+    other real training images, as in an evaluation, and EfficientNet-lite0 where it is installed. No figure in
+    Inception features compares.
     """
     classes = int(max(train[1].max(), test[1].max())) + 1
     found: dict[str, Any] = {}
+    own: dict[str, Any]
     if find_labeller(synthesizer.generator) is not None:
         alone = replace(synthesizer, generator=without_labeller(synthesizer.generator))
         other = alone.sample(options.samples, seed=seed)
-        own = other.labels.to_numpy().astype(np.int64)
+        codes = other.labels.to_numpy().astype(np.int64)
         found["without_labeller"] = {
             student: float(
-                (predict(student, other, own, Images(images=test[0]), classes, seed).argmax(1) == test[1]).mean()
+                (predict(student, other, codes, Images(images=test[0]), classes, seed).argmax(1) == test[1]).mean()
             )
             for student in options.students
         }
-    try:
-        extractor = efficientnet_lite0()
-    except db.errors.SettingError as error:
-        print(error, flush=True)
-        return found
-    seen = {
-        name: extractor.extract(Images(images=each[:COMPARED]))
-        for name, each in (("synthetic", drawn.images), ("real", train[0]), ("test", test[0]))
-    }
-    found["frechet"] = {name: frechet_distance(seen[name], seen["test"]) for name in ("synthetic", "real")}
-    found["frechet"] |= {"features": extractor.name, "images": COMPARED}
-    both = {name: precision_and_recall(seen[name][:MOST], seen["test"][:MOST]) for name in ("synthetic", "real")}
-    found["precision"] = {name: precision for name, (precision, _) in both.items()}
-    found["recall"] = {name: recall for name, (_, recall) in both.items()}
+    half = len(train[0]) // 2
+    judge = image_classifier(Images(images=train[0][:half]), train[1][:half], seed)
+    for extractor in (Extractor(name=CLASSIFIER_OF_REAL, extract=judge.features), *_photographs()):
+        seen = {
+            name: extractor.extract(Images(images=each[:COMPARED]))
+            for name, each in (("synthetic", drawn.images), ("real", train[0][half:]), ("test", test[0]))
+        }
+        own = {"images": min(COMPARED, len(seen["real"])), "frechet": {}, "precision": {}, "recall": {}}
+        for name in ("synthetic", "real"):
+            own["frechet"][name] = frechet_distance(seen[name], seen["test"])
+            pair = precision_and_recall(seen[name][:MOST], seen["test"][:MOST])
+            own["precision"][name], own["recall"][name] = pair
+        found.setdefault("spaces", {})[extractor.name] = own
     print(found, flush=True)
     return found
+
+
+def _photographs() -> list[Extractor]:
+    """Return EfficientNet-lite0 where it is installed."""
+    try:
+        return [efficientnet_lite0()]
+    except db.errors.SettingError as error:
+        print(error, flush=True)
+        return []
 
 
 def showing(real: Arrays, judged: Mapping[str, Arrays], strength: float, seed: int) -> dict[str, float]:
@@ -317,20 +333,21 @@ def honest_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
     )
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for (data, method, epsilon, *_), entries in cells.items():
-        own = [entry for entry in entries if "frechet" in entry or "without_labeller" in entry]
+        own = [entry for entry in entries if "spaces" in entry or "without_labeller" in entry]
         if not own:
             continue
         columns = (
             [100 * entry["students"]["cnn"] for entry in own if "cnn" in entry["students"]],
             [100 * entry["annotator"] for entry in own if entry.get("annotator") is not None],
             [100 * entry["without_labeller"]["cnn"] for entry in own if "cnn" in entry.get("without_labeller", {})],
-            [entry["frechet"]["synthetic"] for entry in own if "frechet" in entry],
-            [entry["frechet"]["real"] for entry in own if "frechet" in entry],
-            *([100 * entry[name]["synthetic"] for entry in own if name in entry] for name in ("precision", "recall")),
         )
-        figures = [mean_and_range(values, ".1f") if values else "–" for values in columns]
-        features = next((entry["frechet"]["features"] for entry in own if "frechet" in entry), "–")
-        print("|", " | ".join([data, method, f"{epsilon}", *figures, features]), "|")
+        accuracies = [mean_and_range(values, ".1f") if values else "–" for values in columns]
+        for space in sorted({name for entry in own for name in entry.get("spaces", {})}) or ["–"]:
+            seen = [entry["spaces"][space] for entry in own if space in entry.get("spaces", {})]
+            distances = ([one["frechet"][whose] for one in seen] for whose in ("synthetic", "real"))
+            shares = ([100 * one[name]["synthetic"] for one in seen] for name in ("precision", "recall"))
+            figures = [mean_and_range(values, ".1f") if values else "–" for values in (*distances, *shares)]
+            print("|", " | ".join([data, method, f"{epsilon}", *accuracies, *figures, space]), "|")
 
 
 def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
@@ -406,9 +423,7 @@ def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     told = "in place of students: how many images show their label to who learned from real ones, warped as strongly"
     parser.add_argument("--shown", type=float, default=None, metavar="WARP", help=told)
-    told = (
-        "also measure accuracy without the labeller, and Fréchet distance, precision and recall in EfficientNet-lite0"
-    )
+    told = "also measure accuracy without the labeller, and Fréchet distance, precision and recall"
     parser.add_argument("--beside", action="store_true", help=told)
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)

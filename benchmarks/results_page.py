@@ -61,6 +61,8 @@ IMAGES = {
 SIZE = 60_000
 """Images that a classifier learns from, ours and others'."""
 DELTA = 1e-5
+MEMBERSHIP = ("gan-leaks", "gan-leaks-partial", "gan-leaks-calibrated", "monte-carlo", "domias", "shadow")
+"""Attacks on every method's rows whose figure is an area under ROC."""
 COPIES = ("cifar10",)
 """Data sets at hand only as JPEG copies, which stand beside no figure of the originals."""
 
@@ -284,7 +286,8 @@ def facts() -> Mapping[str, Any]:
         "caught": sum(row["accused"] for row in planted),
         "shown": f"{max(row['gaussian_epsilon'] for row in sound):.1f}",
         "claimed": f"{max(row['claimed'] for row in sound):g}",
-        "attack": f"{max(row['attacks']['shadow']['value'] for row in members):.3f}",
+        "attack": f"{max(row['attacks'][name]['value'] for row in members for name in MEMBERSHIP):.3f}",
+        "attacks": len(MEMBERSHIP),
         "millions": f"{largest['records'] / 1e6:g}",
         "scale_seconds": f"{largest['cpu_seconds']:.0f}",
         "scale_mb": f"{largest['peak_mb']:.0f}",

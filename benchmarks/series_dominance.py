@@ -199,7 +199,7 @@ def _gaussian(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: 
     radius = float(np.quantile(np.sqrt(((shares - centre) ** 2).mean((1, 2))), 0.95))
     return gaussian_series(
         values, bounds[:, 0], bounds[:, 1], epsilon=epsilon, delta=DELTA, n=1000, centre=centre, radius=radius,
-        rng=np.random.default_rng(seed),
+        seed=seed,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Series by several methods, beside a plain private Gaussian: figures and a picture of real and synthetic days.
+"""Series by several methods, beside two plain private ones: figures and a picture of real and synthetic days.
 
     python benchmarks/series_methods.py run                       # resumable: finished cells are skipped
     python benchmarks/series_methods.py run --data ettm1 --ways copula --epsilons 1 --seeds 1 2
@@ -6,7 +6,8 @@
     python benchmarks/series_methods.py picture                   # docs/figures/series-days.png
 
 One day is a series and the unit, add/remove, δ = 1e-5; transformers by hours. A fixed fifth of the days is kept
-aside. ``--tune`` keeps another one aside: settings are chosen there, and the Gaussian's public centre and radius too.
+aside. ``--tune`` keeps another one aside: settings are chosen there, and the public centre and radius of the Gaussian
+and of the variational autoencoder (``vae``) too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import torch
 
 import doublure as db
 from peers.gaussian_series import gaussian_series
+from peers.vae_series import vae_series
 from results import FIGURES, by_cell, finished, mean_and_range, measure
 from series_measures import MEASURES, figures
 
@@ -41,6 +43,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "dpgan": ("dpgan", {}),
     "dpgan, lstm": ("dpgan", {"generator_type": "lstm"}),
 }
+PEERS = {"gaussian": gaussian_series, "vae": vae_series}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ class Data:
 
     Attributes:
         channels: Public facts of each.
-        centre: Of the plain Gaussian, public, as a share of the bounds.
+        centre: Of the peers, public, as a share of the bounds.
         radius: Likewise.
     """
 
@@ -128,13 +131,10 @@ def synthetic(name: str, train: Floats, way: str, epsilon: float, settings: str,
     """Return synthetic days and the processor seconds of fitting and sampling."""
     n, begun = min(max(len(train), FEWEST_MADE), MOST_MADE), time.process_time()
     own = json.loads(settings)
-    if way == "gaussian":
+    if way in PEERS:
         bounds = np.array([facts["bounds"] for facts in DATA[name].channels.values()], dtype=float)
         public = {"centre": DATA[name].centre, "radius": DATA[name].radius} | own
-        made = gaussian_series(
-            train, bounds[:, 0], bounds[:, 1], epsilon=epsilon, delta=DELTA, n=n, rng=np.random.default_rng(seed),
-            **public,
-        )  # fmt: skip
+        made = PEERS[way](train, bounds[:, 0], bounds[:, 1], epsilon=epsilon, delta=DELTA, n=n, seed=seed, **public)
         return made, time.process_time() - begun
     method, chosen = WAYS[way]
     plan = db.plan(schema_of(name, train), method=method, epsilon=epsilon, delta=DELTA, **chosen, **own)
@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["run", "table", "picture"])
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--ways", nargs="+", default=["real", "copula", "chains", "gaussian"],
-                        choices=["real", "gaussian", *WAYS])  # fmt: skip
+                        choices=["real", *PEERS, *WAYS])  # fmt: skip
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
     parser.add_argument("--settings", default="{}", help="JSON settings of the method")
     parser.add_argument("--tune", action="store_true")

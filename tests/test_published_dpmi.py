@@ -99,3 +99,21 @@ def test_without_privacy_it_learns_where_latents_lie(latent, monkeypatch):
     latent.once.by_generator[own.facts.generator_sha256] = AtOnePlace()
     made = latent.unprotected(options, task, 0, 200)
     assert float((made.mean(0) - place).norm()) < float(place.norm()) / 2
+
+
+def test_its_latents_are_inverted_once_for_all_settings(latent, monkeypatch):
+    task = latent.TASKS["digits"](False).by_the_paper(0)
+    first = latent.unprotected(asked(), task, 0, 20)
+    latent.once.by_generator.clear()
+    built = latent.latent_training.build_inversion
+
+    def never(*given):
+        inversion = built(*given)
+        monkeypatch.setattr(type(inversion), "__call__", lambda *_: pytest.fail("inverted again"))
+        return inversion
+
+    monkeypatch.setattr(latent.latent_training, "build_inversion", never)
+    assert torch.equal(latent.unprotected(asked(), task, 0, 20), first)
+    latent.once.by_generator.clear()
+    with pytest.raises(pytest.fail.Exception, match="inverted again"):
+        latent.unprotected(asked(set=["steps=10", "inversion_steps=3"]), task, 0, 20)

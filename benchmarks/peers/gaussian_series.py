@@ -30,7 +30,7 @@ def deviation(epsilon: float, delta: float) -> float:
 
 def gaussian_series(
     values: Floats, lower: Floats, upper: Floats, *, epsilon: float, delta: float, n: int, centre: float, radius: float,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Floats:  # fmt: skip
     """Return ``(n, length, channels)`` synthetic series.
 
@@ -43,9 +43,10 @@ def gaussian_series(
         n: How many to draw.
         centre: Public, as a share of the bounds.
         radius: Public, the length that a series is clipped to over the root of how many values it has.
-        rng: Of noise and draws.
+        seed: Of noise and draws.
     """
     shape: Any = values.shape[1:]
+    rng = np.random.default_rng(seed)
     size = int(np.prod(shape))
     bound, noise = radius * np.sqrt(size), deviation(epsilon, delta) * np.sqrt(3)
     rows = ((values - lower) / (upper - lower) - centre).reshape(len(values), size) / bound

@@ -72,7 +72,7 @@ PARTS = {
     "queries.distances": {"DistanceSettings", "distance_sample_rate"},
     "independence": {"refuse_cross_record"},
     "bayesian": {"BayesianAccountant", "group_privacy", "log_moment", "percentiles"},
-    "gradients": {"CriticLoss", "RecordPairs", "LocalSteps"},
+    "gradients": {"CriticLoss", "RecordPairs"},
     "clipping": {"ConstantSchedule", "GeometricSchedule", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere", "ResumableStore"},
     "partitions": {"Partitions", "SequentialPartitions", "SinglePartition"},

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from doublure.private.clipping import ConstantSchedule
-from doublure.private.gradients import LocalSteps
 from doublure.private.records import PrivateRecords
 from doublure.training.critic_steps import PlainCriticTrainer, critic_settings
 
@@ -83,11 +82,9 @@ def test_the_critic_is_left_frozen(fails):
 
 
 @pytest.mark.parametrize(("loss", "kind"), [("wgan-gp", "wgan"), ("wgan", "wgan"), ("hinge", "hinge")])
-@pytest.mark.parametrize(("steps", "local"), [(1, None), (2, LocalSteps(count=2, rate=0.25))])
-def test_a_private_step_is_what_the_settings_say(loss, kind, steps, local):
+def test_a_private_step_is_what_the_settings_say(loss, kind):
     schedule = ConstantSchedule(max_grad_norm=1.5)
-    settings = SimpleNamespace(loss=loss, penalty=2.0, schedule=schedule, n_critic=3, local_steps=steps, local_lr=0.25)
+    settings = SimpleNamespace(loss=loss, penalty=2.0, schedule=schedule, n_critic=3)
     found = critic_settings(settings, expected_units=40.0, per_batch=False)
     assert (found.loss.kind, found.loss.gradient_penalty, found.schedule) == (kind, 2.0, schedule)
     assert (found.expected_units, found.n_critic, found.paired) == (40.0, 3, True)
-    assert found.local == local

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
+from doublure.private.gradients import CriticLoss, RecordPairs
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
@@ -115,7 +115,6 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
         schedule=settings.schedule,
         expected_units=expected_units,
         n_critic=settings.n_critic,
-        local=LocalSteps(count=settings.local_steps, rate=settings.local_lr) if settings.local_steps > 1 else None,
         **special,
     )
 

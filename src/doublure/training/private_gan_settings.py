@@ -12,7 +12,6 @@ from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings
-from doublure.training.settings import LearningRate
 
 if TYPE_CHECKING:
     from doublure.private.clipping import Schedule
@@ -32,19 +31,16 @@ class PrivateSettings(AdversarialSettings):
         max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
         noise_multiplier: σ, the noise's standard deviation over C, given in place of ε: the run's cost then follows
             from it. None: calibrated to the requested ε.
-        local_steps: Steps of the critic that each unit takes on its own records in one step of the run; the mean of
-            their gradients is clipped to C. 1: its gradient.
-        local_lr: Learning rate of these steps.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
             iterations), from 1e-6; 1 keeps C constant.
     """
 
-    constants: ClassVar[dict[str, Any]] = {"noise_source": "os-keyed", "chunk_size": None}
+    constants: ClassVar[dict[str, Any]] = {
+        "noise_source": "os-keyed", "chunk_size": None, "local_steps": 1, "local_lr": 1e-2
+    }  # fmt: skip
 
     max_grad_norm: Norm = 4.0
     noise_multiplier: Sigma | None = None
-    local_steps: int = Field(default=1, ge=1, le=1_000)
-    local_lr: LearningRate = 1e-2
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
@@ -77,12 +77,6 @@ class BayesianSettings(PrivateSettings, RecipeSettings):
     worst_case_delta: float | None = Field(default=None, gt=0, lt=1)
     generator_clip: float | None = Field(default=None, gt=0)
     generator_noise: float = Field(default=0.0, ge=0)
-
-    @model_validator(mode="after")
-    def _one_by_one(self) -> Self:
-        if self.clipping == "batch" and self.local_steps > 1:
-            raise ValueError("clipping batch has no units that take steps by themselves; set local_steps=1")
-        return self
 
     @property
     @override

@@ -9,7 +9,6 @@ normalisation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from typing_extensions import override
@@ -23,7 +22,7 @@ from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, Work, by_kind, lower_settings
+from doublure.training.settings import MethodSettings, by_kind, lower_settings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,11 +57,6 @@ class Dpgan(Adversarial[P]):
             filter_steps=settings.filter_bound,
         )
         return (Access(purpose="train the critic", event=event),)
-
-    @override
-    def work(self, schema: Schema, settings: P) -> Work:
-        work = super().work(schema, settings)
-        return replace(work, flops=work.flops * settings.local_steps)
 
     @override
     def warnings(self, schema: Schema, settings: P) -> tuple[str, ...]:

@@ -15,7 +15,6 @@
 (torch.Size([6]), torch.Size([49]))
 """
 
-from doublure.private.gradients.local_updates import LocalSteps, LocalUpdates
 from doublure.private.gradients.loss import CriticLoss, RecordPairs
 from doublure.private.gradients.lots import LotGradients, RecordGradients
 from doublure.private.gradients.reference import batch_gradient, per_record_reference
@@ -23,8 +22,6 @@ from doublure.private.gradients.units import UnitGradients
 
 __all__ = [
     "CriticLoss",
-    "LocalSteps",
-    "LocalUpdates",
     "LotGradients",
     "RecordGradients",
     "RecordPairs",

@@ -34,8 +34,6 @@ from doublure.private.clipping import ClippedSum, Schedule, clipped_norms, clipp
 from doublure.private.filters import UnitFilters
 from doublure.private.gradients import (
     CriticLoss,
-    LocalSteps,
-    LocalUpdates,
     LotGradients,
     RecordGradients,
     RecordPairs,
@@ -77,8 +75,6 @@ class CriticSettings:
         n_critic: Steps of the critic in one iteration.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
-        local: Steps that each unit takes by itself; its update is then clipped in place of its gradient. None: it takes
-            none.
         per_batch: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
             gradient: the sensitivity is then 2 C.
     """
@@ -89,11 +85,8 @@ class CriticSettings:
     n_critic: int = 1
     paired: bool = True
     per_batch: bool = False
-    local: LocalSteps | None = None
 
     def __post_init__(self) -> None:
-        if self.local is not None and self.per_batch:
-            raise SettingError("are not clipped together", field="local_steps", remedy="set clipping=record")
         if not self.paired and (self.loss.kind != "wgan" or self.loss.gradient_penalty):
             remedy = "pair the records, or use wgan with weight clipping"
             raise SettingError("needs a generated record for each real one", field="loss", remedy=remedy)
@@ -154,7 +147,6 @@ class CriticGradients:
         self._draws = secret_draws()
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
-        self._updates: tuple[nn.Module, LocalUpdates] | None = None
 
     def at(self, step: int, critic: nn.Module, partner: Partner) -> CriticGradients:
         """Return the query of a step.
@@ -205,7 +197,7 @@ class CriticGradients:
         if self.measured is not None:
             self._measure(self.measured, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
-        lot = self.contributions(records, sampler.lot())
+        lot = self.gradients(records, sampler.lot())
         clipped = self._filtered(lot, self._filters, sample_rate) if self._filters else self._clipped(lot)
         total = clipped.total.cpu().numpy()
         return Answer(
@@ -233,12 +225,12 @@ class CriticGradients:
     def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
         """Return the lengths over C of the clipped gradients of some units, drawn apart from the lot."""
         drawn, bound = PoissonSampler(records.n_units, rate).lot(), self.settings.bound(self.step)
-        lengths = clipped_norms(self.contributions(records, drawn), max_grad_norm=bound) / bound
+        lengths = clipped_norms(self.gradients(records, drawn), max_grad_norm=bound) / bound
         return as_array(lengths).astype(np.float64)
 
     def _measure(self, distances: MeasuredDistances, records: PrivateRecords, sample_rate: float) -> None:
         distances.measure(
-            lambda units: self.contributions(records, units),
+            lambda units: self.gradients(records, units),
             n_units=records.n_units,
             sample_rate=sample_rate,
             step=self.step,
@@ -246,31 +238,13 @@ class CriticGradients:
             joint=self.settings.joint,
         )
 
-    def contributions(self, records: PrivateRecords, units: Lot) -> LotGradients:
-        """Return the contributions of some units: their gradients or their local updates. Private."""
-        local = self.settings.local
-        if local is None:
-            return self.gradients(records, units)
-        if self._updates is None or self._updates[0] is not self.critic:
-            self._updates = self.critic, LocalUpdates(self.critic, self.settings.loss, local)
-        return self._updates[1].of(
-            len(units), lambda moved, place: self.gradients(records, units[place : place + 1], moved)
-        )
-
-    def gradients(self, records: PrivateRecords, units: Lot, moved: RecordGradients | None = None) -> LotGradients:
-        """Return the gradients of some units, each record with a fresh partner. Private.
-
-        Args:
-            records: Records of a partition.
-            units: Indices of the units.
-            moved: Gradients of a critic after a unit's own steps; None: of the critic itself.
-        """
+    def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
+        """Return the gradients of some units, each record with a fresh partner. Private."""
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
         paired = RecordPairs(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
-        engine = self.engine(self.critic, records)
-        return (moved or engine).lot(paired, group=group, groups=groups)
+        return self.engine(self.critic, records).lot(paired, group=group, groups=groups)
 
     def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
         """Return the gradients of a critic, which is first checked not to mix records.
