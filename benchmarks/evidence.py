@@ -4,7 +4,7 @@
 
 ``docs/evidence.yaml`` holds the map. ``rows`` names selections of kept rows: the file, and what its fields are. A cell
 is told place by place: ``*`` is anything but null, ``…text`` ends so, ``text…`` begins so, ``…`` alone leaves the rest
-open. ``pages`` holds, for each page, sentences as they stand there with an expression in place of each figure:
+open; null is a field that a row lacks. ``pages`` holds, for each page, sentences as they stand there with an expression in place of each figure:
 
     - says: "MNIST, generated (Table 1) | 98.3 % | {critic.students.cnn.all:.1%}"
 
@@ -186,7 +186,10 @@ def select(name: str, wanted: Mapping[str, Any]) -> Rows:
         ValueError: There is none.
     """
     fields = {key: value for key, value in wanted.items() if key != "file"}
-    rows = [row for row in _kept(wanted["file"]) if all(k in row and matches(row[k], v) for k, v in fields.items())]
+    rows = [
+        row for row in _kept(wanted["file"])
+        if all((k in row or v is None) and matches(row.get(k), v) for k, v in fields.items())
+    ]  # fmt: skip
     if not rows:
         raise ValueError(f"{name}: no row is kept in {wanted['file']}.jsonl for {json.dumps(fields)}")
     return Rows(rows)
