@@ -7,6 +7,7 @@ hold changes no count, so that a unit moves one cell of a table by one, however 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -230,9 +231,11 @@ class RelationalEncoder(Encoder):
             frames[child.name] = self._frame(child.name, slots[number][filled[number]], source)
             parents[child.name] = np.repeat(np.arange(len(values)), many.sum(1))
             hanging[child.name] = np.repeat(np.arange(above.sum()), many[above])
-        across_tables.keep(frames, hanging, self.related)
+        across_tables.keep(frames, hanging, self.related, source)
         deep = {name: hangs for name, hangs in hanging.items() if self.related.tables[name].parent != root}
-        return RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=marked(len(values)))
+        every = marked(len(values))
+        units = RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=every)
+        return replace(across_tables.lent(units, self.related, source), marks=every)
 
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         kept = self.related.modelled(name).columns
