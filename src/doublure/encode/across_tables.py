@@ -112,6 +112,14 @@ def keep(
         frames[name] = frames[name][[own for own in names if own in frames[name]]]
 
 
+def may_lend(schema: ResolvedRelationalSchema) -> bool:
+    """Return whether other rules may undo an order across tables, so that a unit becomes another."""
+    if not (across_tables(schema.constraints, schema.columns) or across_calendars(schema.constraints, schema.columns)):
+        return False
+    every = {name: schema.modelled(name) for name in schema.tables}
+    return any(not rule.joint for each in every.values() for rule in RuleSet(each.constraints, each.columns).kept)
+
+
 def lent(units: RelatedRows, schema: ResolvedRelationalSchema, rng: np.random.Generator | None) -> RelatedRows:
     """Return the units, each of which keeps all rules; one that breaks any becomes another, with its conditions.
 

@@ -21,6 +21,7 @@ from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.repeating import repeating
+from doublure.encode.table import LENDERS
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
 from doublure.networks.related_layout import ChildFacts, ChildPlace, UnitLayout
@@ -65,6 +66,8 @@ class RelationalEncoder(Encoder):
         self.condition_width = root.condition_width
         self.condition_sizes = {f"{self.related.root}.{name}": size for name, size in root.condition_sizes.items()}
         self.body_shape = (self.layout.counted_width,)
+        if across_tables.may_lend(self.related):
+            self.fewest_rows = LENDERS
         if any(child.parent >= 0 for child in self.layout.children):
             self.most_at_once = max(1, _DRAWN_BYTES // (self.width * np.dtype(np.float64).itemsize))
 
