@@ -107,7 +107,10 @@ def test_rules_across_tables_look_at_a_units_own_rows(encoder):
     [
         ("_moved", ("own[self.above]", "own[self.above[::-1]]")),
         ("_moved", ("nearest.at(found, self.above, own)", "found[:] = nearest.reduce(own) if len(own) else np.nan")),
-        ("_moved", ("found = np.full(rows, np.nan)", "found = np.full(rows, nearest.reduce(own) if len(own) else np.nan)")),
+        (
+            "_moved",
+            ("found = np.full(rows, np.nan)", "found = np.full(rows, nearest.reduce(own) if len(own) else np.nan)"),
+        ),
     ],
     ids=["a floor of another's", "an end of everybody's", "one without rows beside one with"],
 )

@@ -203,7 +203,9 @@ def _ordered(
     cells = {name: _read(frames, name, schema) for name in names}
     most = {name: np.where(np.isnan(own), np.nan, schema.columns[name].limits[1]) for name, own in cells.items()}
     for _ in steps:  # as long as the longest chain at most
-        if not any([_met(most, step.low, step.ceilings(most[step.high], len(most[step.low])), np.fmin) for step in steps]):
+        if not any(
+            [_met(most, step.low, step.ceilings(most[step.high], len(most[step.low])), np.fmin) for step in steps]
+        ):
             break
     begun = {name: keep_holes(np.fmin(own, most[name]), own) for name, own in cells.items()}
     reached = {name: own.copy() for name, own in begun.items()}
@@ -215,9 +217,7 @@ def _ordered(
     return {name: own for name, own in found.items() if not np.array_equal(own, cells[name], equal_nan=True)}
 
 
-def _raise(
-    begun: Mapping[str, Floats], reached: dict[str, Floats], most: Mapping[str, Floats], step: _Step
-) -> bool:
+def _raise(begun: Mapping[str, Floats], reached: dict[str, Floats], most: Mapping[str, Floats], step: _Step) -> bool:
     """Raise the higher column of a step, as far apart as it was or as the room allows, and return whether it moved."""
     low, high = reached[step.low], begun[step.high]
     least = step.floors(low, len(high))
