@@ -115,7 +115,7 @@ def test_rules_across_tables_look_at_a_units_own_rows(encoder):
     ids=["a floor of another's", "an end of everybody's", "one without rows beside one with"],
 )
 def test_rules_that_look_at_others_are_caught(encoder, monkeypatch, name, edit):
-    plant(monkeypatch, across_tables._Step, name, edit)
+    plant(monkeypatch, across_tables._OrderedPair, name, edit)
     with pytest.raises(AssertionError):
         check_rules_across_tables_look_at_a_units_own_rows(encoder)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Step:
+class _OrderedPair:
     """One column that is at most another.
 
     Attributes:
@@ -155,7 +155,7 @@ def _broken(units: RelatedRows, schema: ResolvedRelationalSchema) -> Mask:
         return found  # each row was mended with its table
     off = {name: _broken_within(frame, name, schema) for name, frame in units.frames.items()}
     for name, values in _ordered(units.frames, steps, schema).items():
-        off[table_of(name)] |= values != _read(units.frames, name, schema)
+        off[table_of(name)] |= np.nan_to_num(values - _read(units.frames, name, schema)) != 0
     for name, rows in off.items():
         found[np.flatnonzero(rows) if name == schema.root else units.parents[name][rows]] = True
     return found
@@ -170,14 +170,14 @@ def _broken_within(frame: pd.DataFrame, name: str, schema: ResolvedRelationalSch
     return own.broken(rules.snapped_numbers(frame, table.columns, own.names))
 
 
-def _steps(schema: ResolvedRelationalSchema, parents: Mapping[str, Ints]) -> Iterator[_Step]:
+def _steps(schema: ResolvedRelationalSchema, parents: Mapping[str, Ints]) -> Iterator[_OrderedPair]:
     """Yield all pairs of columns in order, within tables and across them; none where no rule is across."""
     known, every = schema.columns, schema.constraints
     across = (*across_tables(every, known), *across_calendars(every, known))
     for low, high in across:
         one, other = table_of(low), table_of(high)
         down = schema.tables[other].parent == one
-        yield _Step(
+        yield _OrderedPair(
             low=low, high=high, columns=(known[low], known[high]), above=parents[other if down else one], down=down,
             period=0,
         )  # fmt: skip
@@ -186,14 +186,14 @@ def _steps(schema: ResolvedRelationalSchema, parents: Mapping[str, Ints]) -> Ite
         gaps = gaps_of(table, "steps", 1)
         for low, high in compared_pairs(table.constraints, table.columns):
             measured = high in gaps and gaps[high].first == low
-            yield _Step(
+            yield _OrderedPair(
                 low=f"{name}.{low}", high=f"{name}.{high}", columns=(table.columns[low], table.columns[high]),
                 above=None, down=False, period=gaps[high].period if measured else 0,
             )  # fmt: skip
 
 
 def _ordered(
-    frames: Mapping[str, pd.DataFrame], steps: Sequence[_Step], schema: ResolvedRelationalSchema
+    frames: Mapping[str, pd.DataFrame], steps: Sequence[_OrderedPair], schema: ResolvedRelationalSchema
 ) -> dict[str, Floats]:
     """Return the columns whose cells have to change to be in order, as they become.
 
@@ -217,7 +217,9 @@ def _ordered(
     return {name: own for name, own in found.items() if not np.array_equal(own, cells[name], equal_nan=True)}
 
 
-def _raise(begun: Mapping[str, Floats], reached: dict[str, Floats], most: Mapping[str, Floats], step: _Step) -> bool:
+def _raise(
+    begun: Mapping[str, Floats], reached: dict[str, Floats], most: Mapping[str, Floats], step: _OrderedPair
+) -> bool:
     """Raise the higher column of a step, as far apart as it was or as the room allows, and return whether it moved."""
     low, high = reached[step.low], begun[step.high]
     least = step.floors(low, len(high))
