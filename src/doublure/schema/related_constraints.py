@@ -188,7 +188,7 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable]) -> 
         _check_sum(each, columns, tables)
     check_rules(others, columns)
     derived = {f"{name}.{own}" for name, table in tables.items() for rule in table.constraints for own in rule.derives}
-    for name in sorted(derived & {name for rule in others for name in rule.names if rule.encoded}):
+    for name in sorted(derived & {name for rule in others if isinstance(rule, AtMost) for name in rule.names}):
         raise ValueError(f"at_most names {printable(name)}, which follows by a rule of its table; name another column")
     order_columns([*others, *(rule for name in tables for rule in _named(tables[name], name))], columns)
     totals = [each.total for each in added]
