@@ -102,27 +102,20 @@ def test_rules_across_tables_look_at_a_units_own_rows(encoder):
     check_rules_across_tables_look_at_a_units_own_rows(encoder)
 
 
-REACHED = "np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))"
-
-
 @pytest.mark.parametrize(
     ("name", "edit"),
     [
+        ("_moved", ("own[self.above]", "own[self.above[::-1]]")),
+        ("_moved", ("nearest.at(found, self.above, own)", "found[:] = nearest.reduce(own) if len(own) else np.nan")),
         (
-            "keep",
-            (
-                "_as_high(frames, low, high, schema)[parents[child]]",
-                "_as_high(frames, low, high, schema)[parents[child][::-1]]",
-            ),
+            "_moved",
+            ("found = np.full(rows, np.nan)", "found = np.full(rows, nearest.reduce(own) if len(own) else np.nan)"),
         ),
-        ("keep", (REACHED, "reached[:] = np.nanmax(cells, initial=-np.inf)")),
-        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "about")),
-        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "np.full(len(cells), len(parents) > 0)")),
     ],
-    ids=["a floor of another's", "a ceiling of everybody's", "one without rows", "one without rows beside one with"],
+    ids=["a floor of another's", "an end of everybody's", "one without rows beside one with"],
 )
 def test_rules_that_look_at_others_are_caught(encoder, monkeypatch, name, edit):
-    plant(monkeypatch, across_tables, name, edit)
+    plant(monkeypatch, across_tables._OrderedPair, name, edit)
     with pytest.raises(AssertionError):
         check_rules_across_tables_look_at_a_units_own_rows(encoder)
 

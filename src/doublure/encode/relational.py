@@ -7,6 +7,7 @@ hold changes no count, so that a unit moves one cell of a table by one, however 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.repeating import repeating
+from doublure.encode.table import LENDERS
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
 from doublure.networks.related_layout import ChildFacts, ChildPlace, UnitLayout
@@ -64,6 +66,8 @@ class RelationalEncoder(Encoder):
         self.condition_width = root.condition_width
         self.condition_sizes = {f"{self.related.root}.{name}": size for name, size in root.condition_sizes.items()}
         self.body_shape = (self.layout.counted_width,)
+        if across_tables.may_lend(self.related):
+            self.fewest_rows = LENDERS
         if any(child.parent >= 0 for child in self.layout.children):
             self.most_at_once = max(1, _DRAWN_BYTES // (self.width * np.dtype(np.float64).itemsize))
 
@@ -230,9 +234,11 @@ class RelationalEncoder(Encoder):
             frames[child.name] = self._frame(child.name, slots[number][filled[number]], source)
             parents[child.name] = np.repeat(np.arange(len(values)), many.sum(1))
             hanging[child.name] = np.repeat(np.arange(above.sum()), many[above])
-        across_tables.keep(frames, hanging, self.related)
+        across_tables.keep(frames, hanging, self.related, source)
         deep = {name: hangs for name, hangs in hanging.items() if self.related.tables[name].parent != root}
-        return RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=marked(len(values)))
+        every = marked(len(values))
+        units = RelatedRows(schema=self.related, frames=frames, parents=parents, above=deep, marks=every)
+        return replace(across_tables.lent(units, self.related, source), marks=every)
 
     def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         kept = self.related.modelled(name).columns

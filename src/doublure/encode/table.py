@@ -43,7 +43,7 @@ from doublure.support.tensors import Array, as_array
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LENDERS = 1_000
+LENDERS = 1_000
 """Rows that are drawn together at least: enough to say what cells of a rule look like where it holds."""
 
 
@@ -94,7 +94,7 @@ class TableEncoder(Encoder):
         modelled = [n for n, c in schema.columns.items() if c.modelled and n not in follow]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
         self._rules = RuleSet(schema.constraints, schema.columns)
-        self.fewest_rows = _LENDERS if self._rules.movable else 0
+        self.fewest_rows = LENDERS if self._rules.movable else 0
         self._encodings = encodings(schema, self.columns, numerics, bins)
         gaps = {name: each for name, each in self._encodings.items() if isinstance(each, Gap)}
         self._turns = in_turn(self.columns, gaps)
