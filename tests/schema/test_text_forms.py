@@ -310,7 +310,7 @@ def test_rows_out_of_order_keep_their_cells(as_text: bool) -> None:
   born: {type: date, bounds: ['2020-01-01', '2023-12-31'], missing: false}
   met: {type: datetime, bounds: ['2020-01-01T00:00:00', '2023-12-31T23:59:59'], missing: false}
   icu: {type: boolean, written: {'true': Y, 'false': N}, missing: false}
-  cost: {type: real, bounds: [0, 10], format: '$#,##0.00', missing: false}
+  cost: {type: real, bounds: [0, 10], precision: 2, format: '$#,##0.00', missing: false}
   month: {type: month, bounds: ['2020-01', '2023-12'], missing: false}
   age: {type: integer, bounds: [0, 99], missing: ['', '-9']}
   took: {type: time, bounds: ['00:00', '23:59'], missing: false}"""
