@@ -305,7 +305,11 @@ def test_a_heading_that_cannot_be_taken_is_named_and_its_column_left_unread(seco
     ("cells", "facts", "notes"),
     [
         (("coded", "", "1 = male; 2 = female"), {"values": [1, 2], "value_labels": {"1": "male", "2": "female"}}, ()),
-        (("coded", "1, 2", "1 = male; 2 = female"), {"values": [1, 2], "value_labels": {"1": "male", "2": "female"}}, ()),
+        (
+            ("coded", "1, 2", "1 = male; 2 = female"),
+            {"values": [1, 2], "value_labels": {"1": "male", "2": "female"}},
+            (),
+        ),
         (("factor", "a, b", "n/a = not recorded"), {"values": ["a", "b"], "missing": ["", "n/a"]}, ()),
         (("factor", "a, b", "a = one; c = two"), {"values": ["a", "b"]}, ("the allowed values do not have c",)),
         (("integer", "0 to 9", "-9 = refused"), {"bounds": [0, 9], "missing": ["", "-9"]}, ()),
@@ -325,7 +329,9 @@ def test_allowed_values_and_codes_are_taken_together(codes, cells, facts, notes,
 
 @pytest.mark.parametrize("more", ["", ", bird, rabbit, reptile, amphibian, livestock, wild, other"])
 def test_a_list_of_names_is_one_however_long(more, tmp_path):
-    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Class": "factor", "Values": f"dog, cat, guinea pig{more}"}).values()
+    (entry,) = read_sheet(
+        tmp_path, {"Variable": "x", "Class": "factor", "Values": f"dog, cat, guinea pig{more}"}
+    ).values()
     assert entry.facts["values"] == ["dog", "cat", "guinea pig", *more.split(", ")[1:]]
     (entry,) = read_sheet(tmp_path, {"Variable": "x", "Meaning": "y", "Values": f"dog, cat, if known{more}"}).values()
     assert "a sentence" in entry.notes[0]

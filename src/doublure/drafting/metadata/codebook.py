@@ -292,7 +292,9 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
 def _taken(header: list[str], name: str) -> list[str]:
     """Return the keys of a header; an empty text for a heading that is none, or that an earlier one says already."""
     if "column" not in header:
-        remedy = f"begin with {','.join(KEYS)}, or with headings such as Variable, Meaning, Allowed values, May be empty"
+        remedy = (
+            f"begin with {','.join(KEYS)}, or with headings such as Variable, Meaning, Allowed values, May be empty"
+        )
         raise SchemaError("the header has no key column", field=f"{name} row 1", remedy=remedy)
     known = (*KEYS, *further())
     if not {*header} & {*known} - {"column"} and len(header) > 1:

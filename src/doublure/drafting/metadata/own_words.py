@@ -77,8 +77,49 @@ _SUBJECT_OF = {subject.replace("_", " "): subject for subject in SUBJECTS} | {"n
 _PROSE = frozenset({*_TYPE_OF, "text", "string", "free", "any", "characters", "digits", "letters"})
 """Words that describe values, and are none."""
 _JOINING = frozenset(
-    "if when where unless while until or and but not any all each per see ask as the a an of in on at by for with from "
-    "to is are was be means only than etc such like later earlier".split()
+    [
+        "if",
+        "when",
+        "where",
+        "unless",
+        "while",
+        "until",
+        "or",
+        "and",
+        "but",
+        "not",
+        "any",
+        "all",
+        "each",
+        "per",
+        "see",
+        "ask",
+        "as",
+        "the",
+        "a",
+        "an",
+        "of",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "with",
+        "from",
+        "to",
+        "is",
+        "are",
+        "was",
+        "be",
+        "means",
+        "only",
+        "than",
+        "etc",
+        "such",
+        "like",
+        "later",
+        "earlier",
+    ]
 )
 """Words that join others to a clause: a value is a name, and has none."""
 _GONE = re.compile(
@@ -175,7 +216,7 @@ def described(
     more, labels, unread = ({"values": written}, {}, ()) if written else _values(facts.get("type"), said)
     facts, notes = facts | more, (*notes, *unread)
     coded, of_codes, gone, unread = _merged(facts, labels, said.get("codes", ""))
-    gone |= {} if "missing" in said else _gone(words, facts)
+    gone |= {} if "missing" in said else said_missing(words, facts)
     facts, labels, notes = facts | coded, labels | of_codes, (*notes, *unread)
     missing, of_missing, unread = _missing(said)
     if gone:
@@ -219,8 +260,11 @@ def _merged(
     if known:
         others = [code for code in rest if code not in known]
         why = "the allowed values do not have " + ", ".join(others)
-        return {}, {code: rest[code] for code in rest if code in known}, gone, (
-            (_unread("codes", text, why),) if others else ()
+        return (
+            {},
+            {code: rest[code] for code in rest if code in known},
+            gone,
+            ((_unread("codes", text, why),) if others else ()),
         )
     if not rest or (gone and len(rest) < len(found) and facts.get("bounds")):
         return {}, {}, gone, ()
@@ -231,9 +275,10 @@ def _merged(
             return {"type": "category", "values": listed(rest)}, rest, gone, ()
         same = codes_of is not None and codes_of == facts.get("written")
         return {}, {}, gone, () if same else (_unread("codes", text, "the allowed values say otherwise"),)
-    more, own, unread = _listed(facts.get("type"), text if not gone else (mark or ";").join(
-        f"{code} = {said}" if said else code for code, said in rest.items()
-    ))
+    more, own, unread = _listed(
+        facts.get("type"),
+        text if not gone else (mark or ";").join(f"{code} = {said}" if said else code for code, said in rest.items()),
+    )
     return more, own, gone, tuple(each.replace("of its values", "of its codes") for each in unread)
 
 
@@ -244,12 +289,12 @@ def _whole_range(ends: Iterable[Any]) -> range:
     return range(low, high + 1) if whole else range(0)
 
 
-def _gone(description: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def said_missing(description: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts that a description says to mean missing, where no cell of the type is written so.
 
     Example:
-        >>> from doublure.drafting.metadata.own_words import _gone
-        >>> _gone("mg/dL; <0.2 = below detection limit", {"type": "real"}), _gone("1 = unknown", {"type": "real"})
+        >>> from doublure.drafting.metadata.own_words import said_missing
+        >>> said_missing("mg/dL; <0.2 = below detection limit", {"type": "real"}), said_missing("1 = unknown", {"type": "real"})
         ({'<0.2': 'below detection limit'}, {})
     """
     type_, values = facts.get("type"), facts.get("values")
