@@ -76,51 +76,11 @@ _TYPE_OF = {word: own for own, words in _TYPES.items() for word in words.split("
 _SUBJECT_OF = {subject.replace("_", " "): subject for subject in SUBJECTS} | {"name": "person_name", "e mail": "email"}
 _PROSE = frozenset({*_TYPE_OF, "text", "string", "free", "any", "characters", "digits", "letters"})
 """Words that describe values, and are none."""
-_JOINING = frozenset(
-    [
-        "if",
-        "when",
-        "where",
-        "unless",
-        "while",
-        "until",
-        "or",
-        "and",
-        "but",
-        "not",
-        "any",
-        "all",
-        "each",
-        "per",
-        "see",
-        "ask",
-        "as",
-        "the",
-        "a",
-        "an",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "with",
-        "from",
-        "to",
-        "is",
-        "are",
-        "was",
-        "be",
-        "means",
-        "only",
-        "than",
-        "etc",
-        "such",
-        "like",
-        "later",
-        "earlier",
-    ]
+_JOINING_WORDS = (
+    "if when where unless while until or and but not any all each per see ask as the a an "
+    "of in on at by for with from to is are was be means only than etc such like later earlier"
 )
+_JOINING = frozenset(_JOINING_WORDS.split())
 """Words that join others to a clause: a value is a name, and has none."""
 _GONE = re.compile(
     r"missing|unknown|unavailable|not (?:known|recorded|available|applicable|asked|measured|stated|reported|done)"
@@ -294,8 +254,8 @@ def said_missing(description: str, facts: Mapping[str, Any]) -> dict[str, str]:
 
     Example:
         >>> from doublure.drafting.metadata.own_words import said_missing
-        >>> said_missing("mg/dL; <0.2 = below detection limit", {"type": "real"}), said_missing("1 = unknown", {"type": "real"})
-        ({'<0.2': 'below detection limit'}, {})
+        >>> said_missing("mg/dL; <0.2 = below detection limit; 9 = unknown", {"type": "real"})
+        {'<0.2': 'below detection limit'}
     """
     type_, values = facts.get("type"), facts.get("values")
     found = {each["text"]: each["label"] for each in _SIGNED.finditer(description) if _GONE.search(each["label"])}
@@ -310,8 +270,8 @@ def values_and_labels(text: str, type_: str) -> tuple[list[Any], dict[str, str]]
     """Return the values of a text and their labels, read as a cell of a codebook; None for no list.
 
     Example:
-        >>> values_and_labels("1 = male; 2 = female", "category"), values_and_labels("dog, guinea pig", "category")
-        (([1, 2], {'1': 'male', '2': 'female'}), (['dog', 'guinea pig'], {}))
+        >>> values_and_labels("1 = male; 2 = female", "category")
+        ([1, 2], {'1': 'male', '2': 'female'})
     """
     found, mark = _codes(text)
     labels = {code: label for code, label in found.items() if label}

@@ -31,8 +31,8 @@ _BETWEEN = re.compile(r"[\r\n\t\v\f\x85\u2028\u2029]+")
 """Ends of lines and of cells, as a sheet, a document or a file gives them."""
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "one a line, or separated by | or ; or tabs; 1 = male | 2 = female for codes with meanings; -2..8 for numbers in a row; or the name of a file in the folder "
-    "with one value a line",
+    "values": "one a line, or separated by | or ; or tabs; 1 = male | 2 = female for codes with meanings; -2..8 for "
+    "numbers in a row; or the name of a file in the folder with one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |; |<0.2 for <0.2 beside empty cells",
     "shares": "such as {a: 0.3, b: 0.7}",
