@@ -441,6 +441,20 @@ def test_a_misfit_that_a_description_calls_missing_leads_to_its_declaration(stay
     assert re.search(r'id="edit--missing"[^>]* value="\|&lt;0.2"', edit)
 
 
+def test_what_needs_a_decision_is_shown_alone_and_a_proposal_is_taken_in_one_click(chosen):
+    rows = re.findall(r'<tr id="row-.*?</tr>', chosen.get("/columns").text, re.DOTALL)
+    row = next(each for each in rows if "perhaps" in each)
+    fields = dict(re.findall(r'name="(names|whom|do)" value="([^"]*)"', row.split("perhaps")[1]))
+    assert fields["do"] == "propose"
+    name = fields["names"]
+    shown = chosen.get("/columns?state=decide").text
+    assert f'value="{name}"' in shown
+    assert 'name="names" value="age"' not in shown
+    proposal = chosen.project.column(name).proposal
+    assert chosen.post("/columns/apply", **fields).status_code == 200
+    assert chosen.project.column(name).facts["type"] == proposal["type"]
+
+
 def test_columns_that_are_left_out_leave_the_unit_too(chosen):
     staying = {"per_unit": ["sex", "age"], "order": "admitted", "units": "200"}
     chosen.post(

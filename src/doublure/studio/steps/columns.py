@@ -39,7 +39,7 @@ from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
-_LEFT = "left"
+_LEFT, DECIDE = "left", "decide"
 _NUMBERS = ("integer", "real")
 _PRIVATE = 0o600
 _ROLES = (
@@ -96,6 +96,7 @@ def show(visit: Visit) -> Page:
         "rows": shown,
         "all": len(every),
         "counts": {each: sum(row.state == each for row in every) for each in (*STATES, _LEFT)},
+        "to_decide": sum(map(_to_decide, every)),
         "epsilon": sum(row.epsilon for row in every),
         "asked": asked,
         "state": state,
@@ -443,13 +444,18 @@ def _added(column: ProjectColumn) -> str:
 
 def wanted(row: Row, asked: str, state: str) -> bool:
     """Return whether a row is searched for: by a pattern such as ``Q28_*``, or a part of its name, type or meaning."""
-    if state and row.state != state:
+    if state and (not _to_decide(row) if state == DECIDE else row.state != state):
         return False
     asked = asked.strip()
     if "*" in asked:
         return fits_pattern(row.column.name, asked)
     told = (row.column.name, row.type, row.roles, str(row.column.facts.get("description", "")))
     return any(asked.lower() in each.lower() for each in told)
+
+
+def _to_decide(row: Row) -> bool:
+    """Return whether a column needs a decision: a fact is open, a proposal stands, or no cell can be a value."""
+    return row.state == "undeclared" or bool(row.perhaps or row.mind)
 
 
 def search_query(visit: Visit) -> str:
