@@ -284,13 +284,70 @@ def test_a_heading_in_other_words_is_known_by_one_of_them(heading, says):
     assert headings(["Variable", "Type", heading]) == ["column", "type", says]
 
 
-@pytest.mark.parametrize(
-    "header", ["Meaning,Type", "Variable,Field,Type", "Variable,Owner", "Name", "Variable,Type,Data type"]
-)
-def test_headings_that_could_mean_two_things_are_refused(header, tmp_path):
+@pytest.mark.parametrize("header", ["Meaning,Type", "Variable,Owner", "Name"])
+def test_headings_that_name_no_column_or_say_nothing_are_refused(header, tmp_path):
     assert headings(header.split(",")) is None
     with pytest.raises(SchemaError, match="the header has no key column; begin with column,type"):
         read(tmp_path, header=header)
+
+
+@pytest.mark.parametrize("second", ["Field", "Data type", "Owner", "Codes,Choices"])
+def test_a_heading_that_cannot_be_taken_is_named_and_its_column_left_unread(second, tmp_path):
+    cells = ",".join(["x"] * (1 + second.count(",")))
+    (tmp_path / "codes.csv").write_text(f"Variable,Type,Allowed values,{second}\nage,integer,0 to 9,{cells}\n")
+    made = drafted(None, tmp_path / "codes.csv")
+    assert f"the headings {second.split(',')[-1]}" in made.not_read
+    assert read_metadata(tmp_path / "codes.csv").entries["age"].facts["bounds"] == [0, 9]
+
+
+@pytest.mark.parametrize("codes", ["Codes", "Value labels", "Code list"])
+@pytest.mark.parametrize(
+    ("cells", "facts", "notes"),
+    [
+        (("coded", "", "1 = male; 2 = female"), {"values": [1, 2], "value_labels": {"1": "male", "2": "female"}}, ()),
+        (
+            ("coded", "1, 2", "1 = male; 2 = female"),
+            {"values": [1, 2], "value_labels": {"1": "male", "2": "female"}},
+            (),
+        ),
+        (("factor", "a, b", "n/a = not recorded"), {"values": ["a", "b"], "missing": ["", "n/a"]}, ()),
+        (("factor", "a, b", "a = one; c = two"), {"values": ["a", "b"]}, ("the allowed values do not have c",)),
+        (("integer", "0 to 9", "-9 = refused"), {"bounds": [0, 9], "missing": ["", "-9"]}, ()),
+        (("integer", "0 to 9", "77 = many"), {"bounds": [0, 9]}, ("the allowed values say otherwise",)),
+        (("", "1 to 2", "1 = low; 2 = high"), {"values": [1, 2], "value_labels": {"1": "low", "2": "high"}}, ()),
+        (("yes/no", "", "Y = yes; N = no"), {"written": {"true": "Y", "false": "N"}}, ()),
+    ],
+    ids=str,
+)
+def test_allowed_values_and_codes_are_taken_together(codes, cells, facts, notes, tmp_path):
+    row = dict(zip(("Type", "Allowed values / range", codes), cells, strict=True))
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", **row}).values()
+    assert facts.items() <= entry.facts.items()
+    assert len(entry.notes) == len(notes)
+    assert all(part in note for part, note in zip(notes, entry.notes, strict=True))
+
+
+@pytest.mark.parametrize("more", ["", ", bird, rabbit, reptile, amphibian, livestock, wild, other"])
+def test_a_list_of_names_is_one_however_long(more, tmp_path):
+    (entry,) = read_sheet(
+        tmp_path, {"Variable": "x", "Class": "factor", "Values": f"dog, cat, guinea pig{more}"}
+    ).values()
+    assert entry.facts["values"] == ["dog", "cat", "guinea pig", *more.split(", ")[1:]]
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Meaning": "y", "Values": f"dog, cat, if known{more}"}).values()
+    assert "a sentence" in entry.notes[0]
+
+
+def test_a_text_that_a_description_calls_missing_is_one(tmp_path):
+    told = {"Variable": "x", "Type": "number", "Meaning": "mg/dL; <0.2 = below detection limit", "May be blank?": "Yes"}
+    (entry,) = read_sheet(tmp_path, told).values()
+    assert entry.facts["missing"] == ["", "<0.2"]
+    (entry,) = read_sheet(tmp_path, told | {"Meaning": "mg/dL; 0.2 = unknown"}).values()
+    assert entry.facts["missing"] is True  # a number may be a measured one
+
+
+def test_an_id_of_so_many_digits_is_made_anew_with_as_many(tmp_path):
+    (entry,) = read_sheet(tmp_path, {"Variable": "x", "Type": "Identifier", "Range": "6 digits"}).values()
+    assert (entry.facts, entry.notes) == ({"type": "id", "pattern": "{6 digits}"}, ())
 
 
 PEOPLE = [
@@ -378,9 +435,11 @@ def test_words_that_leave_empty_cells_open_are_said(cell, tmp_path):
     assert f"not read of its missing cells: {cell} (" in entry.notes[0]
 
 
-def test_a_key_that_is_misspelt_is_still_told_in_a_codebook_of_keys(tmp_path):
-    with pytest.raises(SchemaError, match="row 1, owner: is not a key of a codebook"):
-        read(tmp_path, "a,integer,x", header="column,type,owner")
+def test_a_key_that_is_none_is_named_and_left_unread(tmp_path):
+    (tmp_path / "codes.csv").write_text("column,type,owner,type\na,integer,x,real\n")
+    made = drafted(None, tmp_path / "codes.csv")
+    assert "the headings owner, type" in made.not_read
+    assert read_metadata(tmp_path / "codes.csv").entries["a"].facts == {"type": "integer"}
 
 
 def test_a_row_with_other_fields_and_a_column_twice_are_named(tmp_path):

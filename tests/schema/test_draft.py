@@ -184,7 +184,6 @@ def test_a_malformed_row_is_named(tmp_path: Path, row: str, place: str, words: s
         (b"", "no key column"),
         (b"owner,type\nage,integer\n", "no key column"),
         (b"column,kind\nage,integer\n", "not a key"),
-        (b"column,type,type\nage,integer,real\n", "twice"),
         (b"column\n\xe9\n", "UTF-8"),
         (b"column\nage\0\n", "NUL"),
     ],

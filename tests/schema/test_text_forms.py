@@ -301,3 +301,23 @@ def test_the_clock_of_series_and_related_tables_is_no_finer_than_their_form() ->
         f"  stays: {{parent: people, foreign_key: nr, max_children: 2, columns: {{nr: {{type: id}}, at: {column}}}}}\n"
     )
     assert {Schema.parse(related).columns[name].unit for name in ("people.at", "stays.at")} == {60}
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_rows_out_of_order_keep_their_cells(as_text: bool) -> None:
+    """The rows of a page are picked from a table: each keeps its index, and its cells have to go with it."""
+    columns = """
+  born: {type: date, bounds: ['2020-01-01', '2023-12-31'], missing: false}
+  met: {type: datetime, bounds: ['2020-01-01T00:00:00', '2023-12-31T23:59:59'], missing: false}
+  icu: {type: boolean, written: {'true': Y, 'false': N}, missing: false}
+  cost: {type: real, bounds: [0, 10], precision: 2, format: '$#,##0.00', missing: false}
+  month: {type: month, bounds: ['2020-01', '2023-12'], missing: false}
+  age: {type: integer, bounds: [0, 99], missing: ['', '-9']}
+  took: {type: time, bounds: ['00:00', '23:59'], missing: false}"""
+    schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 5\ncolumns:{columns}\n", "s")
+    frame = pd.DataFrame({name: each.cells_of(np.array([0.0, 1.0, 0.0])) for name, each in schema.columns.items()})
+    order = [2, 0, 1]
+    whole = schema.cell_form.formed(frame, as_text=as_text)
+    picked = schema.cell_form.formed(frame.iloc[order], as_text=as_text)
+    assert picked.astype(str).to_numpy().tolist() == whole.astype(str).iloc[order].to_numpy().tolist()
+    assert not picked.isna().any().any()

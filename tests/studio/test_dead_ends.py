@@ -336,3 +336,151 @@ def test_a_hint_without_public_words_names_what_is_read_and_an_example():
         line = form_hint(type_named(name).model_construct(), TextMarks(), ["2024-01-31", "1,000 to 2,000"]).line
         assert all(part in line for part in parts), name
     assert form_hint(type_named("category").model_construct(), TextMarks(), ["DD.MM.YYYY"]).line == ""
+
+
+STAYS = (
+    "Variable,Description,Class,Allowed values / range,May be blank?,Codes\n"
+    "sex,Sex,Code,,No,1 = male; 2 = female; 9 = unknown\n"
+    "admitted,Date of admission,Date,2022-01-01 to 2023-12-31,No,\n"
+    "discharged,Day of discharge,Date,not before admission,Yes,\n"
+    "los_days,Length of stay,Number,0 - 90,No,\n"
+    'crea,Creatinine; <0.2 = below detection limit,"Number, 2 decimals",0.2 to 20,Yes,\n'
+    "latitude,,double,,No,\nlongitude,,double,,No,\n"
+)
+
+
+@pytest.fixture
+def stays(tmp_path):
+    """A table of stays with a codebook in a steward's own words, both chosen."""
+    rows = {"stay_id": range(9), "sex": [1, 2, 9] * 3, "admitted": ["2022-03-01"] * 9, "discharged": ["2022-03-04"] * 9,
+            "los_days": [3] * 9, "crea": ["1.25"] * 8 + ["<0.2"], "latitude": [33.7] * 9, "longitude": [-118.1] * 9,
+            "ward": ["A"] * 9}  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "stays.csv", index=False)
+    (tmp_path / "codes.csv").write_text(STAYS)
+    client = StudioClient(tmp_path)
+    client.post("/data/choose", place="stays.csv", codebook="codes.csv", form="codebook")
+    return client
+
+
+_UNSAID = ["latitude", "longitude", "ward", "stay_id", "discharged"]
+_FIELD = re.compile(r'name="(rule_\w+)" value="([^"]*)"')
+
+
+def offers(client):
+    """Return words -> fields of the rules that the columns' screen offers."""
+    found = {}
+    for block in re.findall(r"<li>.*?</li>", client.get("/columns").text, re.DOTALL):
+        if "rule_text" in block:
+            words = re.findall(r"<code>([^<]*)</code>", block)[0]
+            found[unescape(words)] = {key: unescape(said) for key, said in re.findall(_FIELD, block)}
+    return found
+
+
+def test_an_order_in_the_words_of_a_codebook_is_offered_and_goes_once_it_holds(stays):
+    stays.post("/columns/keep", name="discharged", **{"edit--type": "date", "edit--bounds-state": "declared",
+               "edit--lower": "2022-01-01", "edit--upper": "2024-03-31", "edit--missing-state": "declared",
+               "edit--missing": "yes"})  # fmt: skip
+    assert list(offers(stays)).count("admitted ≤ discharged") == 1
+    stays.post("/columns/rule", **offers(stays)["admitted ≤ discharged"])
+    assert "admitted ≤ discharged" not in offers(stays)
+
+
+def test_a_difference_is_offered_with_what_it_needs_and_no_more_once_it_holds(stays):
+    test_an_order_in_the_words_of_a_codebook_is_offered_and_goes_once_it_holds(stays)
+    (words,) = (each for each in offers(stays) if each.startswith("los_days ="))
+    assert offers(stays)[words]["rule_opens"] == "los_days"
+    picks = {"rule_kind": "difference", "rule_first": "admitted", "rule_second": "discharged", "rule_of": "los_days"}
+    refused = stays.post("/columns/rule", **picks, unit="day")
+    assert refused.status_code == 422
+    assert "rule_kind</a>" not in refused.text
+    assert 'value="los_days" selected' in refused.text
+    assert re.search(r'name="rule_opens" value="los_days"[^>]*id="rule-opens"', refused.text)
+    assert stays.post("/columns/rule", **picks, unit="day", rule_opens="los_days").status_code == 200
+    assert stays.project.column("los_days").facts["missing"] is True
+    assert not [each for each in offers(stays) if each.startswith("los_days")]
+
+
+def test_a_place_on_a_map_can_be_said_before_its_bounds(stays):
+    stays.post("/columns/rule", **offers(stays)["longitude and latitude are one place on the map"])
+    assert stays.project.rules == ({"point": ["longitude", "latitude"]},)
+
+
+@pytest.mark.parametrize("mark", [";", " |", "\n", ","])
+def test_values_with_meanings_are_read_in_the_form_as_in_a_codebook(stays, mark):
+    form = {"edit--type": "category", "edit--values-state": "declared", "edit--values": f"1 = male{mark} 2 = female",
+            "edit--missing-state": "declared", "edit--missing": "no"}  # fmt: skip
+    assert stays.post("/columns/keep", name="sex", **form).status_code == 200
+    facts = stays.project.column("sex").facts
+    assert (facts["values"], facts["value_labels"]) == ([1, 2], {"1": "male", "2": "female"})
+
+
+def test_values_of_which_no_cell_can_be_one_are_told_in_the_table(stays):
+    told = "cells are stored as numbers, and no declared value is one"
+    assert told not in stays.get("/columns").text
+    form = {"edit--type": "category", "edit--values-state": "declared", "edit--values": "male | female",
+            "edit--missing-state": "declared", "edit--missing": "no"}  # fmt: skip
+    stays.post("/columns/keep", name="sex", **form)
+    assert told in stays.get("/columns").text
+
+
+def test_a_misfit_that_a_description_calls_missing_leads_to_its_declaration(stays):
+    form = {"edit--type": "real", "edit--bounds-state": "declared", "edit--lower": "0.2", "edit--upper": "20",
+            "edit--precision": "2", "edit--missing-state": "declared", "edit--missing": "yes",
+            "edit--description": "Creatinine; <0.2 = below detection limit"}  # fmt: skip
+    stays.post("/columns/keep", name="crea", **form)
+    stays.post(
+        "/columns/apply",
+        do="leave_out",
+        names=["latitude", "longitude", "ward", "stay_id", "discharged"],
+        whom="ticked",
+    )
+    stays.post("/people/keep", who="one", unit_name="patient", counted="public", units="9")
+    shown = stays.post("/columns/misfits", owner="yes").text
+    (address,) = re.findall(r'<a href="([^"]*)">Declare it', shown)
+    edit = stays.get(unescape(address)).text
+    assert re.search(r'id="edit--missing"[^>]* value="\|&lt;0.2"', edit)
+
+
+def test_what_needs_a_decision_is_shown_alone_and_a_proposal_is_taken_in_one_click(chosen):
+    rows = re.findall(r'<tr id="row-.*?</tr>', chosen.get("/columns").text, re.DOTALL)
+    row = next(each for each in rows if "perhaps" in each)
+    fields = dict(re.findall(r'name="(names|whom|do)" value="([^"]*)"', row.split("perhaps")[1]))
+    assert fields["do"] == "propose"
+    name = fields["names"]
+    shown = chosen.get("/columns?state=decide").text
+    assert f'value="{name}"' in shown
+    assert 'name="names" value="age"' not in shown
+    proposal = chosen.project.column(name).proposal
+    assert chosen.post("/columns/apply", **fields).status_code == 200
+    assert chosen.project.column(name).facts["type"] == proposal["type"]
+
+
+def test_columns_that_are_left_out_leave_the_unit_too(chosen):
+    staying = {"per_unit": ["sex", "age"], "order": "admitted", "units": "200"}
+    chosen.post(
+        "/people/keep",
+        who="several",
+        id="patient_id",
+        unit_name="patient",
+        counted="public",
+        max_records="3",
+        **staying,
+    )
+    said = chosen.post("/columns/apply", do="leave_out", names=["age", "ward", "admitted"], whom="ticked")
+    assert said.status_code == 200
+    assert "age, admitted are taken out, too" in said.text
+    assert chosen.project.unit["per_unit"] == ["sex"]
+    assert "order" not in chosen.project.unit
+    chosen.post("/columns/apply", do="leave_out", names=["sex"], whom="ticked")
+    assert "per_unit" not in chosen.project.unit
+
+
+def test_rows_of_a_person_are_asked_for_and_answer_what_a_row_is(stays):
+    shown = stays.get("/people").text
+    assert re.search(r'id="max_records"[^>]* value=""', shown)
+    assert shown.index('id="order"') < shown.index('id="stays"')
+    form = {"id": "stay_id", "unit_name": "patient", "counted": "public", "units": "200"}
+    asked = stays.post("/people/keep", who="several", **form)
+    assert "write how many rows of one person may be used" in asked.text
+    assert stays.post("/people/keep", max_records="3", **form).status_code == 200
+    assert stays.project.unit["max_records"] == 3

@@ -81,7 +81,7 @@ def test_a_codebook_in_excel_is_dropped_in(folder):
     ("line", "where"),
     [
         ("Owner,Meaning", "codes.csv row 1"),
-        ("column,type,owner", "codes.csv row 1, owner"),
+        ("column,owner", "codes.csv row 1, owner"),
         ("column,type\nsex,coded", "codes.csv row 2, type"),
         ("column,type,values\nsex,integer,f|m", "codes.csv row 2"),
     ],

@@ -36,11 +36,13 @@ class Ask(NamedTuple):
         path: Where it would stand.
         message: Why it matters, in a line.
         declare: YAML that says it.
+        opens: The column whose cells may then be missing, too; empty where none has to.
     """
 
     path: str
     message: str
     declare: str | None
+    opens: str = ""
 
 
 def _of_the_unit(schema: Schema) -> Iterator[Ask]:
@@ -132,9 +134,12 @@ def _rules(table: Schema, place: str) -> Iterator[Ask]:
     beside = [*table.constraints]
     for likely in identities_for(table.columns):
         known = any({*likely.names} <= own for own in together) or likely.names in begun
-        if not known and goes_with(likely, beside, table.columns):
+        opens = (
+            "" if known else next((each for each in ("", *likely.derives) if _goes(likely, beside, table, each)), None)
+        )
+        if opens is not None and not known:
             beside.append(likely)
-            yield _identity(likely, place)
+            yield _identity(likely, place, opens)
     for fine, coarse in begun:
         listed = Determines.model_construct(determines=(fine, coarse), map={})
         known = any({fine, coarse} <= names for names in together)
@@ -147,7 +152,17 @@ def _rules(table: Schema, place: str) -> Iterator[Ask]:
             )
 
 
-def _identity(rule: Rule, place: str) -> Ask:
+def _goes(rule: Rule, beside: list[Rule], table: Schema, opens: str) -> bool:
+    """Return whether a table takes a rule beside others, once the cells of a column that follows may be missing."""
+    column = table.columns.get(opens)
+    if column is None:
+        return goes_with(rule, beside, table.columns)
+    if column.fact("missing") is not False:
+        return False
+    return goes_with(rule, beside, {**table.columns, opens: column.model_copy(update={"missing": True})})
+
+
+def _identity(rule: Rule, place: str, opens: str) -> Ask:
     """Return what to decide about a rule that names suggest."""
     file = f", {rule.file_key}: FILE" if rule.needs_file and rule.file_key else ""
     said = {rule.word: rule.model_dump(by_alias=True)[rule.word]}
@@ -155,8 +170,10 @@ def _identity(rule: Rule, place: str) -> Ask:
     return Ask(
         f"{place}constraints",
         f"may hold, by the names of {', '.join(names)} and {last}; where it holds, declaring it keeps it in every row, "
-        "at no cost",
+        "at no cost"
+        + (f"; declare missing: true of {printable(opens)}, which follows from what may be missing" if opens else ""),
         f"- {{{yaml_text.inline(said)[1:-1]}{file}}}",
+        opens,
     )
 
 

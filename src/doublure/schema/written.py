@@ -212,7 +212,7 @@ class Written:
             for name, cells in frame.items()
             if (column := self.columns.get(str(name))) is not None
         }
-        return frame.assign(**{str(name): cells for name, cells in found.items()})
+        return frame.assign(**{str(name): cells.set_axis(frame.index) for name, cells in found.items()})
 
     def of_table(self, table: str) -> Written:
         """Return how one of several tables is read, whose columns are named ``table.column`` here."""

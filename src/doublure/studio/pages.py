@@ -21,9 +21,28 @@ _STATIC: Mapping[str, tuple[str, str, str]] = {
 """Name -> package, place and type of a style or script. Nothing comes from elsewhere."""
 
 
+_ENTRIES = {
+    "rule_kind": "the rule",
+    "rule_text": "the rule",
+    "rule_opens": "the rule",
+    "per_unit": "columns that stay the same within a person",
+    "max_records": "rows used of each",
+    "id": "column that names a person",
+    "who-one": "what one row is",
+    "order": "what rows follow one another by",
+    "units": "number",
+    "magnitude": "about how many",
+    "lower": "least",
+    "upper": "greatest",
+}
+"""Field of a form -> what its label calls it, where that is not the field's own word."""
+
+
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Return the HTML of a page; see :func:`doublure.report.page.render`."""
-    return render_from(_PACKAGE, template, {"zipped": _pairs, "spelt": spelt, "one_in": one_in, **context})
+    return render_from(
+        _PACKAGE, template, {"zipped": _pairs, "spelt": spelt, "one_in": one_in, "entry_name": entry_name, **context}
+    )
 
 
 def spelt(text: object) -> str:
@@ -44,6 +63,19 @@ def one_in(chance: float) -> str:
         ('1 in 33,000', '1 in 1,000,000')
     """
     return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"
+
+
+def entry_name(field: str) -> str:
+    """Return how people call an entry of a form.
+
+    Example:
+        >>> entry_name("rule_kind"), entry_name("edit--lower"), entry_name("decided_name")
+        ('the rule', 'least', 'decided name')
+    """
+    own = field.rpartition("--")[2]
+    if "--" in field and own not in _ENTRIES:  # a column's name, or a key of one, stands as it is
+        return own
+    return _ENTRIES.get(own, own.replace("_", " "))
 
 
 def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:

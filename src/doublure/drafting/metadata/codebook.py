@@ -162,14 +162,14 @@ def read(path: Path) -> DataDescription:
         own_words = None
     keys: dict[int, str] = {}
     if own_words is None:
-        _check_header(header, path.name)
+        header = _taken(header, path.name)
     else:
         keys = {place: key for place, key in enumerate(header) if own_words[place] is None and key in further()}
         header = [says or "" for says in own_words]
     unread = [
         line(cell)
-        for cell, says, place in zip(written, own_words or (), range(len(written)), strict=False)
-        if says is None and place not in keys and cell.strip()
+        for place, (cell, says) in enumerate(zip(written, header if own_words is None else own_words, strict=True))
+        if not says and place not in keys and cell.strip()
     ]
     entries: dict[str, Entry] = {}
     whole: dict[str, Any] = {}
@@ -259,7 +259,7 @@ def _cell_text(cell: object) -> str:
 def _add_to(whole: dict[str, Any], cells: Mapping[str, str], place: str) -> None:
     """Add what a row says of the whole."""
     key = cells["type"].lower()
-    beside = [name for name, cell in cells.items() if cell and name not in ("type", "values", "description")]
+    beside = [name for name, cell in cells.items() if cell and name not in ("", "type", "values", "description")]
     if beside:
         raise SchemaError(
             "goes with a column", field=f"{place}, {beside[0]}", remedy="leave it empty, or name the column"
@@ -289,18 +289,19 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     return Entry(place=place, facts=facts, description=description, files=files)
 
 
-def _check_header(header: list[str], name: str) -> None:
-    remedy = f"begin with {','.join(KEYS)}"
+def _taken(header: list[str], name: str) -> list[str]:
+    """Return the keys of a header; an empty text for a heading that is none, or that an earlier one says already."""
     if "column" not in header:
-        remedy += ", or with headings such as Variable, Meaning, Allowed values, May be empty"
+        remedy = (
+            f"begin with {','.join(KEYS)}, or with headings such as Variable, Meaning, Allowed values, May be empty"
+        )
         raise SchemaError("the header has no key column", field=f"{name} row 1", remedy=remedy)
-    known = further()
-    for key in header:
-        if key not in (*KEYS, *known):
-            remedy += f"; there may also be {', '.join(known)}"
-            raise SchemaError("is not a key of a codebook", field=f"{name} row 1, {key}", remedy=remedy)
-        if header.count(key) > 1:
-            raise SchemaError("stands twice in the header", field=f"{name} row 1, {key}", remedy=remedy)
+    known = (*KEYS, *further())
+    if not {*header} & {*known} - {"column"} and len(header) > 1:
+        other = next(key for key in header if key != "column")
+        remedy = f"begin with {','.join(KEYS)}; there may also be {', '.join(further())}"
+        raise SchemaError("is not a key of a codebook", field=f"{name} row 1, {other}", remedy=remedy)
+    return [key if key in known and key not in header[:at] else "" for at, key in enumerate(header)]
 
 
 def read_facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:

@@ -35,10 +35,10 @@ from doublure.schema.columns.fake import SUBJECTS
 
 _HEADINGS: Mapping[str, str] = {
     "column": "variable|variable name|field|field name|column|column name|item|name|element|element name|data element",
-    "type": "type|data type|datatype|variable type",
+    "type": "type|data type|datatype|variable type|class",
     "form": "format|how it is written|written as",
-    "allowed": "allowed values range|allowed values|permitted values|valid values|values|value labels|codes|coding|"
-    "categories|range|domain|value range|choices|options|response options",
+    "allowed": "allowed values range|allowed values|permitted values|valid values|values|range|domain|value range",
+    "codes": "value labels|codes|coding|code list|categories|choices|options|response options",
     "lower": "min|minimum|lower|lower bound|min value|minimum value",
     "upper": "max|maximum|upper|upper bound|max value|maximum value",
     "missing": "missing|missing values|missing codes|missing value code|missing data",
@@ -64,8 +64,8 @@ _TYPES: Mapping[str, str] = {
     "date": "date|day",
     "datetime": "datetime|date time|timestamp|date and time",
     "time": "time|time of day",
-    "boolean": "boolean|bool|yes no|y n|flag|true false",
-    "category": "category|categorical|coded|code list|factor|nominal|list",
+    "boolean": "boolean|bool|logical|yes no|y n|flag|true false",
+    "category": "category|categorical|coded|text code|coded text|code list|factor|nominal|list",
     "ordinal": "ordinal|ordered",
     "constant": "free text|freetext|free form|free form text|open text|narrative|prose",
 }
@@ -76,6 +76,21 @@ _TYPE_OF = {word: own for own, words in _TYPES.items() for word in words.split("
 _SUBJECT_OF = {subject.replace("_", " "): subject for subject in SUBJECTS} | {"name": "person_name", "e mail": "email"}
 _PROSE = frozenset({*_TYPE_OF, "text", "string", "free", "any", "characters", "digits", "letters"})
 """Words that describe values, and are none."""
+_JOINING_WORDS = (
+    "if when where unless while until or and but not any all each per see ask as the a an "
+    "of in on at by for with from to is are was be means only than etc such like later earlier"
+)
+_JOINING = frozenset(_JOINING_WORDS.split())
+"""Words that join others to a clause: a value is a name, and has none."""
+_GONE = re.compile(
+    r"missing|unknown|unavailable|not (?:known|recorded|available|applicable|asked|measured|stated|reported|done)"
+    r"|no (?:answer|information|data)|refused|declined|below (?:the )?(?:limit of )?(?:detection|quantification)",
+    re.IGNORECASE,
+)
+"""Labels of a code that stands for a missing cell."""
+_SIGNED = re.compile(r"(?:^|[;.,(]\s*)(?P<text>[^\s=;.,()][^\s=;,()]*)\s*=\s*(?P<label>[^=;.]+?)\s*(?=[;.)]|$)")
+"""``<0.2 = below detection limit`` within a description."""
+_DIGITS = re.compile(r"(\d{1,2}) digits?", re.IGNORECASE)
 _TRUE = frozenset({"y", "yes", "true", "t", "1", "ja", "oui", "j"})
 _FALSE = frozenset({"n", "no", "false", "f", "0", "nein", "non"})
 _EMPTY = frozenset({"empty", "blank", "empty cell", "empty cells", "blank cell", "nothing"})
@@ -98,7 +113,9 @@ _SEVERAL = "it may be a sentence; separate values by | or ;"
 
 
 def headings(header: Iterable[str]) -> list[str | None] | None:
-    """Return what each heading says, None for one that is not known; None where they are not such a codebook's.
+    """Return what each heading says, None for one that is not taken; None where they are not such a codebook's.
+
+    Of two that say the same the first is taken, but of values, whose second heading may be that of their codes.
 
     Example:
         >>> headings(["Variable", "What it means", "Allowed values / range", "Unknown coded as", "Owner"])
@@ -108,12 +125,14 @@ def headings(header: Iterable[str]) -> list[str | None] | None:
     found = [_SAYS.get(words) or _asked(words) for words in plain]
     if found.count("column") > 1:
         found = ["description" if says == "column" and plain[at] in _NAMED else says for at, says in enumerate(found)]
-    once = all(found.count(says) <= 1 for says in (*_HEADINGS, *_ABOUT_MISSING) if says != "description")
     for place, words in enumerate(plain):
         said = None if found[place] else next((says for says in _STEMS if {*words.split()} & _words(says)), None)
         if said is not None and (said not in found or said == "description"):
             found[place] = said
-    return found if once and found.count("column") == 1 and len({*found} - {None, "column"}) > 0 else None
+    if found.count("allowed") > 1 and "codes" not in found:
+        found[len(found) - 1 - found[::-1].index("allowed")] = "codes"
+    found = [says if says == "description" or says not in found[:at] else None for at, says in enumerate(found)]
+    return found if "column" in found and len({*found} - {None, "column"}) > 0 else None
 
 
 def _asked(heading: str) -> str | None:
@@ -148,13 +167,22 @@ def described(
     words = "; ".join(cell for says, cell in rows if says == "description" and cell)
     if plain_words(said.get("type", "")) == OMITTED:
         return Entry(place=place, description=line(words), omitted=True)
+    if "codes" in said and "allowed" not in said:
+        said["allowed"] = said.pop("codes")
     facts, notes, said = _typed(said, name)
     if facts.get("type") == "id":
         facts, said = _numbered(facts, said)
     written = as_written(said.get("allowed", ""))
     more, labels, unread = ({"values": written}, {}, ()) if written else _values(facts.get("type"), said)
     facts, notes = facts | more, (*notes, *unread)
+    coded, of_codes, gone, unread = _merged(facts, labels, said.get("codes", ""))
+    gone |= {} if "missing" in said else said_missing(words, facts)
+    facts, labels, notes = facts | coded, labels | of_codes, (*notes, *unread)
     missing, of_missing, unread = _missing(said)
+    if gone:
+        empty = [] if missing is False else [""]
+        missing = [*dict.fromkeys((*(missing if isinstance(missing, list) else empty), *gone))]
+        of_missing |= gone
     if missing is not None and facts.get("type") not in unmodelled_types():
         facts["missing"] = missing
     elif missing:
@@ -172,6 +200,86 @@ def described(
         notes=(*notes, *unread, *lacking),
         files={key: fact for key, fact in files.items() if key in read},
     )
+
+
+def _merged(
+    facts: Mapping[str, Any], labels: Mapping[str, str], text: str
+) -> tuple[dict[str, Any], dict[str, str], dict[str, str], tuple[str, ...]]:
+    """Return what a cell of codes says beside one of allowed values.
+
+    Returns:
+        Further facts; the labels of values; the texts that mean missing, with their labels; what is not taken.
+    """
+    if not text:
+        return {}, {}, {}, ()
+    found, mark = _codes(text)
+    listed_here = facts.get("values")
+    known = {str(each) for each in listed_here} if isinstance(listed_here, list) else {*labels}
+    gone = {code: said for code, said in found.items() if code not in known and _GONE.search(said)}
+    rest = {code: said for code, said in found.items() if code not in gone}
+    if known:
+        others = [code for code in rest if code not in known]
+        why = "the allowed values do not have " + ", ".join(others)
+        return (
+            {},
+            {code: rest[code] for code in rest if code in known},
+            gone,
+            ((_unread("codes", text, why),) if others else ()),
+        )
+    if not rest or (gone and len(rest) < len(found) and facts.get("bounds")):
+        return {}, {}, gone, ()
+    if facts.get("bounds") or facts.get("written"):
+        codes_of = _written(rest)
+        ends = facts.get("bounds") or ()
+        if ends and "type" not in facts and [*map(str, _whole_range(ends))] == [*rest]:
+            return {"type": "category", "values": listed(rest)}, rest, gone, ()
+        same = codes_of is not None and codes_of == facts.get("written")
+        return {}, {}, gone, () if same else (_unread("codes", text, "the allowed values say otherwise"),)
+    more, own, unread = _listed(
+        facts.get("type"),
+        text if not gone else (mark or ";").join(f"{code} = {said}" if said else code for code, said in rest.items()),
+    )
+    return more, own, gone, tuple(each.replace("of its values", "of its codes") for each in unread)
+
+
+def _whole_range(ends: Iterable[Any]) -> range:
+    """Return the whole numbers between two ends; none where an end is no whole number."""
+    low, high = ends
+    whole = isinstance(low, int) and isinstance(high, int) and high - low < len(_TYPE_OF)
+    return range(low, high + 1) if whole else range(0)
+
+
+def said_missing(description: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts that a description says to mean missing, where no cell of the type is written so.
+
+    Example:
+        >>> from doublure.drafting.metadata.own_words import said_missing
+        >>> said_missing("mg/dL; <0.2 = below detection limit; 9 = unknown", {"type": "real"})
+        {'<0.2': 'below detection limit'}
+    """
+    type_, values = facts.get("type"), facts.get("values")
+    found = {each["text"]: each["label"] for each in _SIGNED.finditer(description) if _GONE.search(each["label"])}
+    if type_ in ("integer", "real"):
+        return {text: said for text, said in found.items() if not re.fullmatch(r"[+-]?[\d.,]+", text)}
+    if type_ in ("category", "ordinal", "code") and isinstance(values, list):
+        return {text: said for text, said in found.items() if text not in map(str, values)}
+    return {}
+
+
+def values_and_labels(text: str, type_: str) -> tuple[list[Any], dict[str, str]] | None:
+    """Return the values of a text and their labels, read as a cell of a codebook; None for no list.
+
+    Example:
+        >>> values_and_labels("1 = male; 2 = female", "category")
+        ([1, 2], {'1': 'male', '2': 'female'})
+    """
+    found, mark = _codes(text)
+    labels = {code: label for code, label in found.items() if label}
+    if "=" not in text:
+        found, labels = (dict.fromkeys(filter(None, map(str.strip, text.split(mark or "\n"))), ""), {})
+    if len(found) < 2 or (labels and len(labels) < len(found)) or _doubt(type_, text, found, mark) is not None:
+        return None
+    return listed(found), labels
 
 
 def _words(says: str) -> set[str]:
@@ -248,6 +356,8 @@ def _typed(said: Mapping[str, str], name: str) -> tuple[dict[str, Any], tuple[st
 def _numbered(facts: dict[str, Any], said: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the facts of an id whose words give an example of one, and the cells that are left."""
     found = {key: pattern for key in ("allowed", "description") if (pattern := id_pattern([said.get(key, "")]))}
+    if digits := _DIGITS.fullmatch(said.get("allowed", "").strip()):
+        found["allowed"] = f"{{{digits[1]} digits}}"
     left = {key: cell for key, cell in said.items() if key not in found or key == "description"}
     return facts | ({"pattern": next(iter(found.values()))} if found else {}), left
 
@@ -358,7 +468,8 @@ def _doubt(type_: str | None, text: str, found: Mapping[str, str], mark: str | N
     if (mark == "/" and not said) or any(decimals(code) is not None for code in found):
         return _SEVERAL
     words = {word for code in found for word in plain_words(code).split()}
-    if not certain and (words & _PROSE or not (said or all(len(code.split()) == 1 for code in found))):
+    joined = {word for code in found if " " in code.strip() for word in plain_words(code).split()}
+    if not certain and (words & _PROSE or (not said and joined & _JOINING)):
         return _SEVERAL
     return None
 
@@ -371,6 +482,8 @@ def _codes(text: str) -> tuple[dict[str, str], str | None]:
     mark = next((mark for mark in ("|", ";", "\n", ",", "/") if mark in text), None)
     parts = [part for part in (text.split(mark) if mark else [text]) if part.strip()]
     found = [None if _CLOCK.fullmatch(part) else _LABELLED.fullmatch(part) for part in parts]
+    if mark == "/" and not all(found) and (whole := _LABELLED.fullmatch(text)) and "=" in text:
+        return {whole[1]: whole[2]}, None  # n/a = not recorded
     if parts and all(found):
         return {each[1]: each[2] for each in found if each}, mark
     return {part.strip(): "" for part in parts}, mark

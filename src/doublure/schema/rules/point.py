@@ -13,6 +13,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
+from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rules.rule import CellSource, Floats, Likeness, Mask, Names, NumericRule, Rings, Rule, refuse_file
 from doublure.schema.scalars import is_plain_number
 
@@ -53,6 +54,8 @@ class MapPoint(Rule):
         both = [columns[name] for name in self.names]
         if not all(column.plain and column.bounded for column in both):
             raise ValueError(f"point names {pair}, which are no two numbers; name longitude and latitude")
+        if any(column.fact(name) == UNDECLARED for column in both for name in column.facts):
+            return  # it is judged once they are known
         if not all(column.settled for column in both):
             raise ValueError(f"point needs declared facts of {pair}; declare bounds and missing")
         if both[0].missing != both[1].missing:

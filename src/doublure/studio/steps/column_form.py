@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from doublure.drafting.check import LEARN_EPSILON
 from doublure.drafting.codebook import Entry, facts_with_files
 from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
+from doublure.drafting.metadata.own_words import values_and_labels
 from doublure.errors import DoublureError, SchemaError, SettingError, escaped
 from doublure.planning.purchases import describe_purchase
 from doublure.schema import Schema
@@ -30,8 +31,8 @@ _BETWEEN = re.compile(r"[\r\n\t\v\f\x85\u2028\u2029]+")
 """Ends of lines and of cells, as a sheet, a document or a file gives them."""
 STATES = ("declared", "learned", "undeclared")
 _HINTS = {
-    "values": "one a line, or separated by | or tabs; -2..8 for numbers in a row; or the name of a file in the folder "
-    "with one value a line",
+    "values": "one a line, or separated by | or ; or tabs; 1 = male | 2 = female for codes with meanings; -2..8 for "
+    "numbers in a row; or the name of a file in the folder with one value a line",
     "bounds": "the least and the greatest that there can be in any such table",
     "missing": "no, yes, or the texts that mean missing, separated by |; |<0.2 for <0.2 beside empty cells",
     "shares": "such as {a: 0.3, b: 0.7}",
@@ -270,6 +271,10 @@ def _fact_entered(visit: Visit, key: str, facts: Mapping[str, Any], name: str, f
     words = ("lower", "upper") if key == "bounds" else (key,)
     cells = {word: _yes_no(visit.text(f"edit--{word}")) for word in words}
     if key == "values":
+        found = None if cells[key].startswith(("[", "{")) else values_and_labels(cells[key], str(facts["type"]))
+        if state == "declared" and found is not None and (found[1] or not _BETWEEN.search(cells[key])):
+            labels = {**(facts.get("value_labels") or {}), **found[1]}
+            return {key: found[0]} | ({"value_labels": labels} if labels else {})
         cells = {key: _listed(cells[key], folder)}
     if state != "declared":
         return {key: UNDECLARED} if needs(key, str(facts["type"])) else {}

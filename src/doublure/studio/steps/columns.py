@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +16,7 @@ from doublure.schema import Schema
 from doublure.schema.columns import type_named, types, unmodelled_types
 from doublure.schema.columns.number_format import number_form
 from doublure.schema.fact_states import UNDECLARED
+from doublure.schema.scalars import is_plain_number
 from doublure.schema.unit import UNIT_ID
 from doublure.studio import script
 from doublure.studio.project import Project, ProjectColumn, refuse_outside
@@ -38,7 +39,8 @@ from doublure.studio.visit import FormErrors, Studio, Visit
 from doublure.support import yaml12
 from doublure.support.files import write_atomic
 
-_LEFT = "left"
+_LEFT, DECIDE = "left", "decide"
+_NUMBERS = ("integer", "real")
 _PRIVATE = 0o600
 _ROLES = (
     ("", "none"),
@@ -61,6 +63,7 @@ class Row:
         epsilon: What its facts cost.
         roles: Its roles.
         perhaps: What its proposal adds, in words; empty without.
+        mind: Why no stored cell can be a declared value; empty where one can.
     """
 
     column: ProjectColumn
@@ -71,6 +74,7 @@ class Row:
     epsilon: float
     roles: str
     perhaps: str
+    mind: str
 
 
 def show(visit: Visit) -> Page:
@@ -92,6 +96,7 @@ def show(visit: Visit) -> Page:
         "rows": shown,
         "all": len(every),
         "counts": {each: sum(row.state == each for row in every) for each in (*STATES, _LEFT)},
+        "to_decide": sum(map(_to_decide, every)),
         "epsilon": sum(row.epsilon for row in every),
         "asked": asked,
         "state": state,
@@ -138,10 +143,16 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     proposed = {declared: visit.query.get("as", "")} | _beside_declared(declared, visit.query.get("as", ""))
     if type_named(known).identifies:
         proposed["pattern"] = id_pattern(misfits.public_words(visit, column.name))
+    fields_of = fact_fields(schema, column, known)
+    if declared == "missing":
+        said = {"missing": visit.query.get("as", "")}
+        fields_of = [
+            replace(each, state="declared", cells=said) if each.key == declared else each for each in fields_of
+        ]
     return {
         "edit": column,
         "type": known,
-        "facts": fact_fields(schema, column, known),
+        "facts": fields_of,
         "further": further_fields(column, known, proposed),
         "declared": declared,
         "made": known in unmodelled_types(),
@@ -214,11 +225,28 @@ def apply(visit: Visit) -> str:
     found.stop()
     if not changed:
         raise InputError("changes none of these columns", field=does, remedy="choose others")
-    visit.change(
-        lambda before: before.with_columns(changed),
-        f"{_SAID[does]}: {len(changed)} {'column' if len(changed) == 1 else 'columns'}.",
-    )
+    gone = {name for name, new in changed.items() if new.left_out}
+    named = [name for name in _of_a_person(project) if name in gone]
+    said = f"{_SAID[does]}: {len(changed)} {'column' if len(changed) == 1 else 'columns'}."
+    if named:
+        said += f" Under Who is protected, {', '.join(named)} {'is' if len(named) == 1 else 'are'} taken out, too."
+    visit.change(lambda before: _apart(before.with_columns(changed), gone), said)
     return back(visit)
+
+
+def _of_a_person(project: Project) -> tuple[str, ...]:
+    """Return the columns that the unit names: those that stay the same within a person, and what orders its rows."""
+    unit = project.unit
+    return tuple(dict.fromkeys((*(unit.get("per_unit") or ()), *filter(None, [unit.get("order")]))))
+
+
+def _apart(project: Project, gone: Iterable[str]) -> Project:
+    """Return a project whose unit names none of some columns; an order goes with the last that stays the same."""
+    stays = [name for name in project.unit.get("per_unit") or () if name not in gone]
+    rest = {key: said for key, said in project.unit.items() if key not in ("per_unit", "order")}
+    order = project.unit.get("order")
+    kept = ({"per_unit": stays} if stays else {}) | ({"order": order} if stays and order and order not in gone else {})
+    return project if not {*_of_a_person(project)} & {*gone} else project.changed(unit=rest | kept)
 
 
 def text(visit: Visit) -> str:
@@ -376,6 +404,7 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
             epsilon=cost,
             roles=", ".join(column.facts.get("roles") or ()),
             perhaps="" if column.left_out else _added(column),
+            mind="" if column.left_out else _unlike_stored(column),
         )
         found.append(row)
     return found
@@ -386,6 +415,16 @@ def _said(column: ProjectColumn) -> str:
     said = facts_in_words(column.name, column.facts)
     numbered = column.facts.get("type") == "id" and "pattern" not in column.facts
     return " · ".join(filter(None, ("made anew: 1, 2, 3, …" if numbered else "", said)))
+
+
+def _unlike_stored(column: ProjectColumn) -> str:
+    """Return why no cell can be a declared value: cells are stored as numbers, and no value is one."""
+    values = column.facts.get("values")
+    if column.storage not in _NUMBERS or not isinstance(values, (list, tuple)) or not values:
+        return ""
+    if any(is_plain_number(str(value)) for value in values):
+        return ""
+    return "cells are stored as numbers, and no declared value is one: write the codes, such as 1 = male | 2 = female"
 
 
 def _added(column: ProjectColumn) -> str:
@@ -405,13 +444,18 @@ def _added(column: ProjectColumn) -> str:
 
 def wanted(row: Row, asked: str, state: str) -> bool:
     """Return whether a row is searched for: by a pattern such as ``Q28_*``, or a part of its name, type or meaning."""
-    if state and row.state != state:
+    if state and (not _to_decide(row) if state == DECIDE else row.state != state):
         return False
     asked = asked.strip()
     if "*" in asked:
         return fits_pattern(row.column.name, asked)
     told = (row.column.name, row.type, row.roles, str(row.column.facts.get("description", "")))
     return any(asked.lower() in each.lower() for each in told)
+
+
+def _to_decide(row: Row) -> bool:
+    """Return whether a column needs a decision: a fact is open, a proposal stands, or no cell can be a value."""
+    return row.state == "undeclared" or bool(row.perhaps or row.mind)
 
 
 def search_query(visit: Visit) -> str:

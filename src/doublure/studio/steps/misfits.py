@@ -7,6 +7,7 @@ from typing import Any
 from doublure.data.databases.address import url_scheme
 from doublure.drafting.form_hints import FormHint, form_hint
 from doublure.drafting.metadata.codebook import words_of
+from doublure.drafting.metadata.own_words import said_missing
 from doublure.drafting.misfits import TOLERATED, is_unread, list_misfits
 from doublure.drafting.owner_notes import NOTES
 from doublure.errors import DataError, InputError, SettingError
@@ -58,7 +59,15 @@ def _hint(visit: Visit, schema: Schema, name: str) -> FormHint | None:
     column = schema.columns.get(name)
     if column is None:
         return None
-    found = form_hint(column, schema.cell_form.marks, public_words(visit, name))
+    words = public_words(visit, name)
+    known = column.missing if isinstance(column.missing, tuple) else ("",)
+    own = visit.project.column(name)
+    facts = {} if own is None else own.facts
+    gone = [*dict.fromkeys(text for each in words for text in said_missing(each, facts) if text not in known)]
+    if gone:
+        line = f"public words of it say that {', '.join(gone)} stands for a missing cell"
+        return FormHint(line, "missing", "|".join((*known, *gone)))
+    found = form_hint(column, schema.cell_form.marks, words)
     return found if found.line else None
 
 

@@ -28,11 +28,12 @@ def show(visit: Visit) -> Page:
     likely = None if project.tables else likely_id(names)
     unit = project.unit
     answered = bool(project.answers.get("people"))
+    saved_who = _saved_who(project) if answered else ""
     saved = {
-        "who": _saved_who(project) if answered else _SEVERAL if likely and people_in(likely) else "",
+        "who": saved_who if answered else _SEVERAL if likely and people_in(likely) else "",
         "unit": unit.get("name") if answered or project.tables else (people_in(likely) if likely else None) or PERSON,
         "id": (unit.get("id") if unit.get("id") != NO_ID else None) or likely or "",
-        "max_records": unit.get("max_records", 1),
+        "max_records": unit.get("max_records", "") if saved_who == _SEVERAL else "",
         "order": unit.get("order") or "",
     }
     units = project.units
@@ -60,6 +61,8 @@ def keep(visit: Visit) -> str:
     if visit.project.tables:
         return _keep_related(visit, found)
     who, name = visit.text("who"), visit.text(_NAME) or PERSON
+    if not who and (visit.text("max_records") or visit.lists.get("per_unit")):  # only rows of one person have these
+        who = _SEVERAL
     unit: dict[str, Any] = {"name": name}
     key: str | None = None
     if who not in (_ROWS, ONE_EACH, _SEVERAL):
@@ -73,6 +76,8 @@ def keep(visit: Visit) -> str:
             if visit.project.column(key) is None:
                 raise SettingError("is no column", remedy="choose the one that names a person")
         with found.at("max_records"):
+            if not visit.text("max_records"):
+                raise SettingError("is empty", remedy="write how many rows of one person may be used, such as 5")
             unit |= {"id": key, "max_records": _count(visit, "max_records")}
             unit |= _staying(visit, unit["max_records"])
     units = _units(visit, found)

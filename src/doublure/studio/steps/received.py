@@ -143,7 +143,8 @@ def _explored(visit: Visit, path: Path) -> dict[str, Any]:
     table = tables.get(query.get("table", "")) or next(iter(tables.values()))
     names, trouble = list(table.columns), None
     shown = query.get("column", "")
-    shown = shown if shown in table.columns else names[0]
+    told = (name for name, column in table.columns.items() if not column.model.identifies)
+    shown = shown if shown in table.columns else next(told, names[0])  # an id is counted once each
     found: dict[str, Any] = {"count": None, "bars": [], "rows": []}
     try:
         where = _where(query)

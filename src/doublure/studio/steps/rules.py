@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from doublure.drafting.asks import asks_of
-from doublure.drafting.metadata.codebook import read_facts
-from doublure.errors import InputError, SettingError
+from doublure.drafting.metadata.codebook import keys_of_type, read_facts
+from doublure.drafting.order_words import order_in_words
+from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.studio.project import Project, with_table
 from doublure.studio.visit import FormErrors, Visit
 from doublure.support import yaml12
 
 _MISSING, _RULES = "missing", "constraints"
+_NOT_READ = "not read of its values: "
 SPANS = ("minute", "hour", "day", "week", "year")
 """Units of a difference of days or moments."""
 
@@ -60,10 +62,13 @@ def context(visit: Visit, schema: Schema) -> dict[str, Any]:
     """Return what the screen of columns shows of rules."""
     project = visit.project
     known = [each.name for each in project.columns if not each.left_out]
-    proposals = [] if project.own_schema else list(_proposed(schema))
+    proposals = [] if project.own_schema else [*_proposed(schema), *_said_in_words(project)]
+    said = [text for text, *_ in proposals]
+    proposals = [each for place, each in enumerate(proposals) if each[0] not in said[:place]]
     return {
         "rules": [(number, say(rule)) for number, rule in enumerate(project.rules)],
         "proposals": proposals,
+        "opens": _to_open(visit),
         "kinds": [(word, said) for word, (said, _) in _KINDS.items()] + [("yaml", "another, as text")],
         "spans": [("", "its own unit"), *((span, f"{span}s") for span in SPANS)],
         "known": [("", "–"), *((name, name) for name in known)],
@@ -86,10 +91,35 @@ def add(visit: Visit) -> str:
     else:
         raise InputError("is no kind of rule", field="rule_kind", remedy="choose one")
     found.stop()
+    opens = visit.text("rule_opens")
+    said = f"Rule added: {say(rule)}." + (f" {opens} may be missing now." if opens else "")
     with found.at("rule_kind" if kind != "yaml" else "rule_text"):
-        visit.change(lambda before: _with_rule(before, rule), f"Rule added: {say(rule)}.")
+        visit.change(lambda before: _with_rule(_opened(before, opens), rule), said)
     found.stop()
     return "/columns#rules"
+
+
+def _opened(project: Project, name: str) -> Project:
+    """Return a project in which the cells of a column may be missing; of no name as it is."""
+    column = project.column(name)
+    return (
+        project
+        if column is None
+        else project.with_columns({name: column.changed(facts={**column.facts, "missing": True})})
+    )
+
+
+def _to_open(visit: Visit) -> str:
+    """Return the column whose cells have to be missing at times, so that the rule just refused goes; else nothing."""
+    name = visit.text("rule_of") if visit.errors and visit.text("rule_kind") == "difference" else ""
+    column = visit.project.column(name)
+    if column is None or column.facts.get("missing") is not False:
+        return ""
+    try:
+        _with_rule(_opened(visit.project, name), _difference(visit)).described(visit.studio.folder)
+    except DoublureError:
+        return ""
+    return name
 
 
 def remove(visit: Visit) -> str:
@@ -158,8 +188,28 @@ def _shown(cells: object) -> str:
     return yaml12.inline(cells) if isinstance(cells, (list, dict)) else str(cells)
 
 
-def _proposed(schema: Schema) -> list[tuple[str, str]]:
-    """Return rules that may hold by the names of columns: YAML and words; each goes with those that are there."""
+def _said_in_words(project: Project) -> list[tuple[str, str, str]]:
+    """Return the orders of two columns that their codebook says in words, and that no rule holds yet."""
+    found = []
+    there = [column for column in project.columns if not column.left_out]
+    for column in there:
+        type_ = str(column.facts.get("type"))
+        alike = {
+            each.name: str(each.facts.get("description", ""))
+            for each in there
+            if each is not column and each.facts.get("type") == type_ and "bounds" in keys_of_type(type_)
+        }
+        for note in column.unread:
+            pair = order_in_words(note.removeprefix(_NOT_READ), column.name, alike)
+            held = any({*pair} <= {*map(str, each.get("at_most", ()))} for each in project.rules) if pair else True
+            if pair is not None and not held:
+                rule = {"at_most": [*pair]}
+                found.append((yaml12.inline(rule), say(rule), ""))
+    return found
+
+
+def _proposed(schema: Schema) -> list[tuple[str, str, str]]:
+    """Return rules that may hold by the names of columns: YAML, words, and the column that may then be missing."""
     tables = {f"{place}{_RULES}": (place, table) for place, table in schema.each_table.items()}
     found = []
     for ask in asks_of(schema):
@@ -169,7 +219,9 @@ def _proposed(schema: Schema) -> list[tuple[str, str]]:
         rule: Any = yaml12.parse(ask.declare.removeprefix("- "), "rule")
         if place:
             rule = with_table(rule, place.removeprefix("tables.").removesuffix("."), table.columns)
-        found.append((yaml12.inline(rule), say(rule)))
+        found.append(
+            (yaml12.inline(rule), say(rule), f"{place.removeprefix('tables.')}{ask.opens}" if ask.opens else "")
+        )
     return found
 
 
