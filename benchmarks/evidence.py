@@ -2,9 +2,10 @@
 
     python benchmarks/evidence.py [PAGE ...]    # what no longer follows from its rows; figures without an entry
 
-``docs/evidence.yaml`` holds the map. ``rows`` names selections of kept rows: the file, and what its fields are. A cell
-is told place by place: ``*`` is anything but null, ``…text`` ends so, ``text…`` begins so, ``…`` alone leaves the rest
-open; null is a field that a row lacks. ``pages`` holds, for each page, sentences as they stand there with an expression in place of each figure:
+``docs/evidence.yaml`` holds the map. ``rows`` names selections of kept rows: the file, and what its fields are; null is
+a field that a row lacks. A cell is told place by place: ``*`` is anything but null, ``…text`` ends so, ``text…`` begins
+so, ``…`` alone leaves the rest open. ``pages`` holds, for each page, sentences as they stand there with an expression
+in place of each figure:
 
     - says: "MNIST, generated (Table 1) | 98.3 % | {critic.students.cnn.all:.1%}"
 

@@ -869,7 +869,7 @@ UNCHECKED = {
     "marks of files": (reading, "check_said", ("about is not None", "False"),
                        "images", "data.npz: another guarantee"),
     "arrays": (reading, "read_images",
-               ("set(headers) != {'images', *ABOUT, *(() if label is None else ('labels',))}", "False"),
+               ("set(headers) != {'images', *ABOUT, *beside}", "False"),
                "images", "data.npz: an array more"),
     "noisy tables": (checking, "_check_noisy_tables", ("number != rows", "False"), "table", "tables: a count less"),
     "the dictionary's mark": (checking, "_check_dictionary", ("described['watermark'] != card['watermark']", "False"),

@@ -160,7 +160,11 @@ MUTANTS = {
 }  # fmt: skip
 OF_IMAGES = {
     "images that others take the place of": (RowFile, "keep", ("self[places[first:first + step]]", "self[:step]")),
-    "labels of others": (ImagesOnDisk, "take", ("self.labels.iloc[rows]", "self.labels.iloc[:len(self.pixels[rows])]")),
+    "labels of others": (
+        ImagesOnDisk,
+        "take",
+        ("_beside(self, rows)", "_beside(self, slice(0, len(self.pixels[rows])))"),
+    ),
 }
 
 

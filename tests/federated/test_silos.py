@@ -382,7 +382,7 @@ def test_another_plan_schema_or_version_is_refused_before_anything_is_charged(mo
         pd.read_csv(made.files[2]).drop(columns="pay").to_csv(made.files[2], index=False)
     else:
         made.post.change = lambda words, node, answer: [
-            (node, Message({**answer.words, "version": 7}, {}) if node == 2 else answer)
+            (node, Message({**answer.words, "version": VERSION + 1}, {}) if node == 2 else answer)
         ]
     with pytest.raises(InputError, match="client owner-1") as refused:
         made.fitted(monkeypatch)

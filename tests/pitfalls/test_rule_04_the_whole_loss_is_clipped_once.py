@@ -94,7 +94,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_loss_that_is_not_clipped_as_a_whole_is_caught(lab, monkeypatch, mutant):
     monkeypatch.setattr(lot_gradients, "batch_gradient", batch_gradient, raising=False)
-    engine = "engine = self.engine(self.critic, records)"
+    engine = "return self.engine(self.critic, records).lot(paired, group=group, groups=groups)"
     lab.plant(CriticGradients, "gradients", (engine, f"self.seen = paired\n{engine}"))
     for edit in MUTANTS[mutant]:
         lab.plant(CriticGradients, "_clipped" if edit[0] == BOUND else "answer", edit)

@@ -124,7 +124,7 @@ def check_a_label_is_clipped_with_its_record(lab):
     assert max(moved) > 1e-3  # the label is seen by the critic, inside the clip
 
 
-ENGINE = "engine = self.engine(self.critic, records)"
+ENGINE = "return self.engine(self.critic, records).lot(paired, group=group, groups=groups)"
 TOTAL = "clipped.total.cpu().numpy()"
 
 

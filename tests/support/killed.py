@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ def killed(act: Callable[[], object], point: str, number: int, ledger: Path | No
     if child == 0:
         try:
             signal.alarm(120)
+            if "torch" in sys.modules:  # threads that the parent's work has started are no longer there
+                sys.modules["torch"].set_num_threads(1)
             dies_at(point, number, ledger)
             act()
         finally:
