@@ -17,7 +17,7 @@ from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
-from doublure.schema.rules.at_most import AtMost, compared_pairs, order_columns
+from doublure.schema.rules.at_most import AtMost, compared_pairs, order_columns, orders
 from doublure.schema.rules.calendar_order import comparable
 from doublure.schema.rules.computed import ComputedRule
 from doublure.schema.rules.equal import Equal
@@ -188,9 +188,10 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable]) -> 
         _check_sum(each, columns, tables)
     check_rules(others, columns)
     derived = {f"{name}.{own}" for name, table in tables.items() for rule in table.constraints for own in rule.derives}
-    for name in sorted(derived & {name for rule in others if isinstance(rule, AtMost) for name in rule.names}):
+    for name in sorted(derived & {name for rule in orders(others) for name in rule.names}):
         raise ValueError(f"at_most names {printable(name)}, which follows by a rule of its table; name another column")
-    order_columns([*others, *(rule for name in tables for rule in _named(tables[name], name))], columns)
+    own = (rule for name, table in tables.items() for rule in orders(table.constraints, f"{name}."))
+    order_columns([*others, *own], columns)
     totals = [each.total for each in added]
     if len(set(totals)) != len(totals):
         raise ValueError("two sums give one total; keep one")
@@ -210,12 +211,6 @@ def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable]) -> 
             ordered = table.order is not None and name.partition(".")[2] == table.order
             if ordered and table_of(rule.names[0]) != table.parent:
                 raise ValueError(f"{printable(name)} is the order of its table; name it first")
-
-
-def _named(table: RelatedTable, name: str) -> list[AtMost]:
-    """Return the orders of one table by ``table.column``."""
-    own = (rule.at_most for rule in table.constraints if isinstance(rule, AtMost))
-    return [AtMost(at_most=tuple(f"{name}.{each}" for each in names)) for names in own]
 
 
 def _check_across(rule: Rule, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable]) -> None:

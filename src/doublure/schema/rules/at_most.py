@@ -99,6 +99,11 @@ def compared_pairs(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Iter
             yield from (pair for pair in pairs if not comparable(*(columns[name] for name in pair)))
 
 
+def orders(rules: Sequence[Rule], prefix: str = "") -> list[AtMost]:
+    """Return the orders among rules, with a prefix before the names of their columns."""
+    return [AtMost(at_most=tuple(prefix + name for name in rule.names)) for rule in rules if isinstance(rule, AtMost)]
+
+
 def order_columns(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return every column that an ``at_most`` names after those it must not be below: ``(name, (below, …))``.
 
