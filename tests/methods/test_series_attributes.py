@@ -11,7 +11,7 @@ from series_fits import answers_of, fit_series
 
 import doublure as db
 from doublure.data.series import Series
-from doublure.methods.statistics.series import copula_fit, copula_plan
+from doublure.methods.statistics.series import copula_plan, joint_attributes
 from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
 
 UNITS, LENGTH = 1000, 8
@@ -145,7 +145,7 @@ def test_one_series_moves_each_release_by_what_it_is_priced_at(answers, size, od
 
 
 def test_a_planted_fault_that_counts_each_pair_twice_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(copula_fit, "combinations", lambda axes, count: [*combinations(axes, count)] * 2)
+    monkeypatch.setattr(joint_attributes, "combinations", lambda axes, count: [*combinations(axes, count)] * 2)
     plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5)
     with pytest.raises(db.errors.DoublureError, match=r"than the .* that was priced"):
         fit_series(tmp_path, stays(), plan, TEXT)

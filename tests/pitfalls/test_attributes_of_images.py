@@ -12,6 +12,7 @@ from doublure.data.images import open_images
 from doublure.encode.image import ImageEncoder
 from doublure.errors import NotAsPriced, SettingError
 from doublure.methods.statistics.images import attributes
+from doublure.methods.statistics.series import joint_attributes
 from doublure.private.mechanism import Mechanism
 from doublure.private.records import PrivateRecords
 
@@ -100,6 +101,6 @@ def alone_too(axes, size):
 
 @pytest.mark.parametrize("mutant", [twice, alone_too])
 def test_more_tables_than_were_priced_are_refused(tmp_path, monkeypatch, mutant):
-    monkeypatch.setattr(attributes, "combinations", mutant)
+    monkeypatch.setattr(joint_attributes, "combinations", mutant)
     with pytest.raises((NotAsPriced, SettingError)):
         fitted(tmp_path)

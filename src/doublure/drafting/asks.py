@@ -133,11 +133,10 @@ def _rules(table: Schema, place: str) -> Iterator[Ask]:
     begun = begun_by(table.columns)
     beside = [*table.constraints]
     for likely in identities_for(table.columns):
-        known = any({*likely.names} <= own for own in together) or likely.names in begun
-        opens = (
-            "" if known else next((each for each in ("", *likely.derives) if _goes(likely, beside, table, each)), None)
-        )
-        if opens is not None and not known:
+        if any({*likely.names} <= own for own in together) or likely.names in begun:
+            continue
+        opens = next((each for each in ("", *likely.derives) if _goes(likely, beside, table, each)), None)
+        if opens is not None:
             beside.append(likely)
             yield _identity(likely, place, opens)
     for fine, coarse in begun:

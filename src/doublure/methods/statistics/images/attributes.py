@@ -8,7 +8,6 @@ label look no more alike for being of one age.
 from __future__ import annotations
 
 import math
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ from doublure.encode.attribute_groups import groups_of
 from doublure.errors import SchemaError
 from doublure.methods.statistics.of_kind import counting
 from doublure.methods.statistics.settings import ATTRIBUTE_SHARE
-from doublure.private.queries.counts import Axis, Counts
 from doublure.schema.images import ImageSchema
 from doublure.training.job import Job
 
@@ -90,15 +88,12 @@ def joint(job: Job, encoder: Encoder) -> Tensor | None:
     import torch
 
     from doublure.encode.image import of_images
-    from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
+    from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_query, pair_shares
 
     job.mechanism.refuse_lost(*paid)
     job.check_stop()
     images = of_images(encoder)
-    axes = [
-        Axis.of_codes(images.first_code + place, size) for place, size in enumerate(images.condition_sizes.values())
-    ]
-    query = Counts(tables=list(combinations(axes, 2)), max_records=images.schema.unit.max_records)
+    query = pair_query(images.first_code, images.condition_sizes.values(), images.schema.unit.max_records)
     counted = [own.astype(np.float64) for own in query.split(job.mechanism.release(query, paid[0], job.everyone))]
     deviation = job.mechanism.deviation(paid[0], query.sensitivity)
     records = max(1.0, float(np.mean([own.sum() for own in counted])))

@@ -46,7 +46,7 @@ from doublure.methods.statistics.series.covariance import (
 )
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap, level_scores
-from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_shares
+from doublure.methods.statistics.series.joint_attributes import joint_shares, pair_query, pair_shares
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
@@ -299,9 +299,7 @@ class _Fit:
         """Release pairs of attributes, and return their shares; None where they are not drawn jointly."""
         if copula_plan.ATTRIBUTES not in self._paid:
             return None
-        first = self._shape.parts
-        axes = [Axis.of_codes(first + place, size) for place, size in enumerate(self._shape.blocks)]
-        query = Counts(tables=list(combinations(axes, 2)), max_records=self._most)
+        query = pair_query(self._shape.parts, self._shape.blocks, self._most)
         counted = query.split(self._released(copula_plan.ATTRIBUTES, query))
         noise = self._job.mechanism.deviation(self._paid[copula_plan.ATTRIBUTES], query.sensitivity)
         numbers = self._places.condition_numbers

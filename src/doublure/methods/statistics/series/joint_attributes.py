@@ -1,4 +1,4 @@
-"""Joint shares of the attributes of series, from noisy counts of each two of them.
+"""Joint shares of attributes of series or images, from noisy counts of each two of them.
 
 Each pair's noisy table is shrunk towards independence as far as noise explains the difference: first what goes with
 numbers in a straight line, which is known best, then the rest. It is fitted to the shares of both (Sinkhorn). The joint
@@ -8,7 +8,7 @@ post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
@@ -18,11 +18,18 @@ import numpy.typing as npt
 from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.series.marginal_tables import shrink
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE
+from doublure.private.queries.counts import Axis, Counts
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SWEEPS, _BALANCED = 50, 20
 _LEAST = 1e-9
+
+
+def pair_query(first: int, sizes: Iterable[int], max_records: int) -> Counts:
+    """Return the query that counts each two attributes of these sizes, whose codes stand in parts from the first on."""
+    axes = [Axis.of_codes(first + place, size) for place, size in enumerate(sizes)]
+    return Counts(tables=list(combinations(axes, 2)), max_records=max_records)
 
 
 def pair_shares(
