@@ -7,7 +7,7 @@ depends on x (Anscombe 1948), and compared with the runs' mean by t = (z - mean)
 interval for one more run. R runs say little about their own variance. So s² is the mean of a test's own variance and
 that of its family: the same question asked of each class, or of all records. Both are worth the same degrees of
 freedom, and together no more than eight, because shares of fits have heavier tails than a normal. A prior that the
-family alone decides (Smyth 2004) flagged a fifth of correct fits on digits (docs/evidence/journal/inspection.md). s² is
+family alone decides (Smyth 2004) flagged a tenth of correct fits on digits (docs/evidence/journal/inspection.md). s² is
 never below the variance of the draw of records, 1 / (4 N).
 """
 
