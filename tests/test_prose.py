@@ -10,12 +10,9 @@ from sentences import LONGEST, MEAN, of_markdown, read, split, words
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LEFT = {
-    "evidence/benchmarks", "evidence/papers", "evidence/pitfalls", "evidence/methods", "evidence/schema",
-    "evidence/scale", "evidence/relational", "evidence/federated", "evidence/evaluate", "evidence/attacks",
-    "evidence/latent", "evidence/promise", "evidence/journal/adult",
-    "evidence/journal/attacks", "evidence/journal/bayesian", "evidence/journal/images",
-    "evidence/journal/inspection", "evidence/journal/latent", "evidence/journal/relational",
-    "evidence/journal/series", "evidence/journal/speed", "evidence/journal/tables",
+    "evidence/benchmarks", "evidence/papers", "evidence/methods", "evidence/scale", "evidence/relational",
+    "evidence/federated", "evidence/evaluate", "evidence/attacks", "evidence/latent", "evidence/promise",
+    "evidence/journal/images", "evidence/journal/series", "evidence/journal/tables",
 }  # fmt: skip
 """Pages of evidence that do not hold it yet; the list only gets shorter."""
 BUDGET = 29_650
