@@ -80,8 +80,8 @@ COMPARED = 10_000
 """Images of each set in a Fréchet distance, which depends on their number."""
 JUDGED_BY = 30_000
 PEERS = {"peer:dp-merf": dp_merf}
-DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba", "pneumonia")
-UNLIKE_MNIST = ("digits", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba", "pneumonia")
+DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba", "pneumonia", "signs")
+UNLIKE_MNIST = ("digits", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba", "pneumonia", "signs")
 DRAWINGS = ("digits", "mnist", "emnist-letters")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {

@@ -4,7 +4,8 @@ CIFAR-10 is a JPEG copy, in random order: its file is sorted by label, and what 
 training images. Digits are scikit-learn's 1,797 of 8 x 8 pixels, the first 1,500 for training. Olivetti's faces are
 brought to 48 x 48; the first eight of each person are for training. CelebA's are cut to 128 x 128 and brought to 48 x
 48 (Triastcyn & Faltings 2019, §5.1); their label is whether somebody smiles. ``pneumonia`` are a balanced copy of
-MedMNIST's chest films, which nobody tuned for; its file is put into benchmarks/out/fetched as it is published.
+MedMNIST's chest films, ``signs`` traffic signs (GTSRB, Stallkamp et al. 2012) in a published copy of 32 x 32 pixels.
+Nobody tuned for these two; their files are put into benchmarks/out/fetched as they are published.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 import torch
 from PIL import Image
 
@@ -50,6 +52,8 @@ def images_of(name: str, split: str) -> Arrays:
     if name == "pneumonia":
         with np.load(FETCHED / "pneumoniamnist.npz", allow_pickle=False) as arrays:
             return arrays[f"{split}_images"][..., None], arrays[f"{split}_labels"].reshape(-1).astype(np.int64)
+    if name == "signs":
+        return _signs(split)
     file = SHARED / _FILES[name]
     if not file.is_file():
         try:
@@ -64,6 +68,22 @@ def images_of(name: str, split: str) -> Arrays:
             return _unpacked(arrays, split)
         found = arrays[f"x_{split}"]
         return found.reshape(*found.shape[:3], -1), arrays[f"y_{split}"].astype(np.int64)
+
+
+def _signs(split: str) -> Arrays:
+    folder = FETCHED / "GTSRB"
+    tables = [folder / "Final_Test" / "GT-final_test.csv"]
+    if split == "train":
+        tables = sorted(folder.glob("Final_Training/Images/*/GT-*.csv"))
+    images: list[np.ndarray[Any, Any]] = []
+    labels: list[int] = []
+    for table in tables:
+        pictures = table.parent if split == "train" else table.parent / "Images"
+        listed = pd.read_csv(table, sep=";")
+        images.extend(np.asarray(Image.open(pictures / name).convert("RGB")) for name in listed["Filename"])
+        labels.extend(listed["ClassId"])
+    mixed = np.random.default_rng(0).permutation(len(images))
+    return np.stack(images)[mixed], np.array(labels, dtype=np.int64)[mixed]
 
 
 def _labels(found: Any) -> np.ndarray[Any, Any]:

@@ -20,9 +20,11 @@ from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.axes import OneRight
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
+from doublure.schema import Schema
 from doublure.support.messages import Message
-from doublure.training import feature_view
+from doublure.training import feature_view, label_check
 from doublure.training import private_classifier as labelling
+from doublure.training.classifier_settings import images_compared
 from doublure.training.label_check import labels_pay
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import train_labeller
@@ -357,11 +359,11 @@ def test_a_labeller_is_asked_where_its_labels_teach_more_about_private_images(di
     means = torch.stack([known[labels == label].mean(dim=0) - labeller.centre for label in range(10)])
     labeller.weights.copy_(means.roll(int(worse == "labeller"), dims=0))
     made = LabelledGenerator(Shown(digits, int(worse == "labels")), labeller, noise_width=5, tries=3)
-    assert labels_pay(job, job.accesses[2], made, 15, 1000) == (worse == "labels")
+    assert labels_pay(job, job.accesses[2], made, 15) == (worse == "labels")
     compared = job.mechanism.ran()[-1]
     assert compared["purpose"] == "count images that one classifier recognises"
     assert compared["drawn"] == 1
-    assert labels_pay(job, job.accesses[2], made, 15, 1000)  # an answer that is lost counts for the labeller
+    assert labels_pay(job, job.accesses[2], made, 15)  # an answer that is lost counts for the labeller
 
 
 def test_one_image_is_in_one_cell_of_the_answer_and_the_answer_follows_from_it_alone():
@@ -397,3 +399,19 @@ def test_a_labelled_generator_of_an_earlier_version_asks_its_labeller(digits):
     built.asked.fill_(0)
     built.load_state_dict(kept)
     assert bool(built.asked)
+
+
+def test_labels_are_judged_by_as_many_images_as_are_drawn(digits, monkeypatch):
+    """What labels are worth shows late: 2,000 images of 60,000 told nothing (docs/evidence/journal/images.md)."""
+    seen, trained = [], label_check._trained
+
+    def watched(job, made, classifier, noise_width, count):
+        seen.append(count)
+        return trained(job, made, classifier, noise_width, 10)
+
+    monkeypatch.setattr(label_check, "_trained", watched)
+    job = digits.job(labels_compared=True)
+    made = LabelledGenerator(Shown(digits, 0), Labeller(digits.SHAPE, classes=10), noise_width=5, tries=3)
+    labels_pay(job, job.accesses[2], made, 15)
+    assert seen == [digits.UNITS] * 2
+    assert images_compared(Schema.parse(digits.TEXT.replace(str(digits.UNITS), "60000"))) == 30_000

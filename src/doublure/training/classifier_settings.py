@@ -15,8 +15,19 @@ from doublure.training.settings import MethodSettings
 
 MOMENTUM = 0.9
 """Momentum of a labeller's gradient descent; its rate follows from the public number of units and the noise."""
+_MOST_COMPARED = 30_000
 _BYTES = 4
 _OF_DIRECTIONS = 4.0  # operations, times the cube of a side, of finding a symmetric matrix's largest eigenvalues
+
+
+def images_compared(schema: Schema) -> int:
+    """Return how many generated images a labeller's labels are judged by.
+
+    As many as there are units, which is what is drawn by default, at most 30,000: what labels are worth shows late. Of
+    MNIST's at ε = 1 both ways teach a small classifier alike up to 8,000 images, and from 30,000 on the labeller's
+    teach more (docs/evidence/journal/images.md).
+    """
+    return min(schema.public_units, _MOST_COMPARED)
 
 
 class LabellerSettings(MethodSettings):
@@ -38,19 +49,21 @@ class LabellerSettings(MethodSettings):
     view_width: int = Field(default=500, ge=1)
     tries: int = Field(default=4, ge=1, le=100)
 
-    def labeller_work(self, schema: Schema, drawn: int) -> tuple[float, int]:
+    def labeller_work(self, schema: Schema, drawn: int, checked: int = 0) -> tuple[float, int]:
         """Return the operations and the bytes of a labeller.
 
         Args:
             schema: The images' schema.
             drawn: The generator's multiplications for one image that features are standardised on.
+            checked: Generated images whose labels it checks.
         """
         height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         waves, matrices = scattering_work(shape, 2)
         seen = colours * places(shape) * paths(2)
         side = min(seen, self.view_images)  # of the matrix whose main directions are found
-        flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width) + 2.0 * self.view_images * drawn
+        generated = self.view_images + checked
+        flops = 2.0 * (records + generated) * (waves + seen * self.view_width) + 2.0 * generated * drawn
         flops += 2.0 * self.view_images * seen * side + _OF_DIRECTIONS * side**3
         flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
         numbers = seen * (self.view_images + self.view_width) + 2 * side**2 + matrices

@@ -23,6 +23,7 @@ from doublure.networks.initial_weights import initialise
 from doublure.networks.sizes import shrinking
 from doublure.private.queries.axes import OneRight
 from doublure.private.queries.counts import Counts
+from doublure.training.classifier_settings import images_compared
 
 if TYPE_CHECKING:
     from doublure.access import Access
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
     from doublure.training.job import Job
 
-_OF_LABEL = 200
-"""Images of each label that a classifier learns from, at most."""
+_MOST_SEEN, _MOST_EPOCHS = 120_000, 10
+"""Images that a classifier sees in all its epochs, at most."""
 
-_EPOCHS, _BATCH, _RATE = 10, 64, 2e-3
+_BATCH, _RATE = 64, 2e-3
 _CHANNELS = (32, 64)
 _ROWS = 100
 
@@ -85,7 +86,7 @@ class _ClassifierAnswers:
         return records.mapped(self._seen, len(self._classifiers), rows=_ROWS, apart=True)
 
 
-def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: int, most: int) -> bool:
+def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: int) -> bool:
     """Say whether images that the labeller labels teach more than images with the labels that they were drawn for.
 
     An answer that was paid for and lost in a crash counts for the labeller.
@@ -95,13 +96,12 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
         access: Pays for the answer.
         made: The generator with its labeller.
         noise_width: Numbers of noise for an image with all of its tries.
-        most: The most images that a classifier learns from.
     """
     if job.mechanism.taken(access):
         return True
     encoder = of_images(job.encoder)
     classes = encoder.labels
-    count = min(most, _OF_LABEL * classes)
+    count = images_compared(encoder.schema)
     job.progress.stage("compare classifiers with and without the labeller")
     classifiers = []
     for asked in (True, False):
@@ -129,13 +129,14 @@ def _trained(
     with torch.no_grad():
         for own in torch.split(labels, _ROWS):
             noise = torch.randn(len(own), noise_width, generator=source)
-            parts.append(made(noise.to(job.device), torch.eye(classes)[own].to(job.device)).cpu())
+            drawn = made(noise.to(job.device), torch.eye(classes)[own].to(job.device))
+            parts.append(((drawn + 1) * 127.5).round().clamp(0, 255).byte().cpu())  # a quarter of the memory
     images = torch.cat(parts)
     adam = torch.optim.Adam(classifier.parameters(), lr=_RATE)
-    for _ in range(_EPOCHS):
+    for _ in range(min(_MOST_EPOCHS, math.ceil(_MOST_SEEN / count))):
         job.check_stop()
         for rows in torch.split(torch.randperm(count, generator=source), _BATCH):
             adam.zero_grad()
-            functional.cross_entropy(classifier(images[rows]), labels[rows]).backward()  # type: ignore[no-untyped-call]
+            functional.cross_entropy(classifier(images[rows] / 127.5 - 1), labels[rows]).backward()  # type: ignore[no-untyped-call]
             adam.step()
     return classifier.eval().requires_grad_(False).to(job.device)

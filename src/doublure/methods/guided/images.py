@@ -23,6 +23,7 @@ from doublure.methods.statistics.of_kind import counting
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.architectures import Critic, kept_critic
+from doublure.training.classifier_settings import images_compared
 from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
@@ -101,7 +102,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             critic = critic_of_images(settings).work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
         if settings.labeller_share:
-            more, kept = settings.labeller_work(schema, drawing_work(schema, settings)[0])
+            checked = images_compared(schema) if settings.labels_compared else 0
+            more, kept = settings.labeller_work(schema, drawing_work(schema, settings)[0], checked)
             flops, held = flops + more, held + kept
         return replace(work, flops=flops, memory_bytes=held)
 
@@ -148,7 +150,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         sums = NoisySums(last, [trains])
         made = _checked(settings, generator, train_labeller(last, settings, generator, settings.image_noise, sums))
         for access in compares:
-            made.asked.fill_(labels_pay(job, access, made, settings.noise_width, settings.view_images))
+            made.asked.fill_(labels_pay(job, access, made, settings.noise_width))
         return with_conditions(made, job.encoder, fit.shares, together)
 
 
