@@ -60,7 +60,7 @@ def accesses(schema: ImageSchema, noise_multiplier: float) -> tuple[Access, ...]
     if not schema.attributes:
         return ()
     releases = ((PAIRS, math.comb(len(schema.columns), 2), share(schema)),)
-    return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
+    return counting(releases, records=schema.most_records, noise_multiplier=noise_multiplier)
 
 
 def explained(schema: ImageSchema, touches: tuple[Access, ...]) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def joint(job: Job, encoder: Encoder) -> Tensor | None:
     job.mechanism.refuse_lost(*paid)
     job.check_stop()
     images = of_images(encoder)
-    query = pair_query(images.first_code, images.condition_sizes.values(), images.schema.unit.max_records)
+    query = pair_query(images.first_code, images.condition_sizes.values(), images.schema.most_records)
     counted = [own.astype(np.float64) for own in query.split(job.mechanism.release(query, paid[0], job.everyone))]
     deviation = job.mechanism.deviation(paid[0], query.sensitivity)
     records = max(1.0, float(np.mean([own.sum() for own in counted])))
