@@ -169,6 +169,8 @@ class Entry(NamedTuple):
 def matches(value: Any, wanted: Any) -> bool:
     """Return whether a field of a row is as wanted."""
     if isinstance(wanted, list):
+        if not isinstance(value, list):
+            return False
         if wanted and wanted[-1] == "…":
             wanted, value = wanted[:-1], value[: len(wanted) - 1]
         return len(value) == len(wanted) and all(map(matches, value, wanted))
@@ -184,12 +186,13 @@ def select(name: str, wanted: Mapping[str, Any]) -> Rows:
     """Return the kept rows of a selection.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is none, or a field is to be lacking that no row of the file has.
     """
-    fields = {key: value for key, value in wanted.items() if key != "file"}
+    fields, kept = {key: value for key, value in wanted.items() if key != "file"}, _kept(wanted["file"])
+    if strange := [key for key in fields if not any(key in row for row in kept)]:
+        raise ValueError(f"{name}: no row in {wanted['file']}.jsonl has a field {strange[0]}")
     rows = [
-        row for row in _kept(wanted["file"])
-        if all((k in row or v is None) and matches(row.get(k), v) for k, v in fields.items())
+        row for row in kept if all((k in row or v is None) and matches(row.get(k), v) for k, v in fields.items())
     ]  # fmt: skip
     if not rows:
         raise ValueError(f"{name}: no row is kept in {wanted['file']}.jsonl for {json.dumps(fields)}")

@@ -90,6 +90,17 @@ def test_a_selection_without_a_row_is_no_entry(evidence):
         evidence.select("lost", {"file": "adult", "method": "none"})
 
 
+def test_a_field_that_rows_lack_is_one_that_others_have(evidence, monkeypatch):
+    """A slip in its name would select every row."""
+    monkeypatch.setattr(evidence, "_kept", lambda name: [{"x": 1.0}, {"x": 2.0, "cap": 3}, {"x": 4.0, "cap": None}])
+    assert evidence.select("free", {"file": "f", "cap": None}).x.raw == [1.0, 4.0]
+    assert evidence.select("held", {"file": "f", "cap": 3}).x.raw == [2.0]
+    with pytest.raises(ValueError, match="has a field cup"):
+        evidence.select("slip", {"file": "f", "cup": None})
+    with pytest.raises(ValueError, match="no row is kept"):
+        evidence.select("places", {"file": "f", "cap": [3]})
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import math
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
+from planting import function_of
 from remembered import log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve, remembered_price
+
+from doublure.private.accounting import calibration, composition, curves, events, sampled_gaussian
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +72,50 @@ def test_a_price_is_computed_once_while_nothing_is_edited_or_replaced(monkeypatc
     assert ours(4) == 2
     with pytest.raises(TypeError):
         ours("4")
+
+
+def test_a_price_of_what_only_its_address_tells_apart_is_computed_each_time():
+    module = ModuleType("priced")
+    exec("def price(x): return sum(x)", vars(module))
+    ours = remembered_price(module.price, module)
+    key = repr(iter([1]))
+
+    class Alike:
+        def __init__(self, number):
+            self.number = number
+
+        def __iter__(self):
+            return iter([self.number])
+
+        __repr__ = lambda self: key  # noqa: E731 (as of an object that takes the place of one that is gone)
+
+    assert (ours(Alike(1)), ours(Alike(2))) == (1, 2)
+
+
+def _watched(module):
+    """Yield all functions of a module that a fault may be planted in, with their names."""
+    for owner in (module, *(each for each in vars(module).values() if isinstance(each, type))):
+        if owner is module or owner.__module__ == module.__name__:
+            for name, each in vars(owner).items():
+                inner = getattr(each, "fget", getattr(each, "__func__", each))
+                function = inspect.unwrap(inner) if callable(inner) else inner
+                if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                    yield owner, name
+
+
+ACCOUNTING = [calibration, composition, curves, events, sampled_gaussian]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [each for module in ACCOUNTING for each in _watched(module)],
+    ids=lambda each: getattr(each, "__name__", each),
+)
+def test_no_price_outlives_a_fault_planted_anywhere_in_the_accountant(monkeypatch, owner, name):
+    compute = inspect.unwrap(composition.cost_of)
+    ours, given = remembered_price(compute, *ACCOUNTING), ([events.GaussianEvent(noise_multiplier=9.0)], 1e-5, "rdp")
+    first = ours(*given, "add-remove")
+    assert ours(*given, "add-remove") is first
+    function = function_of(owner, name)
+    monkeypatch.setattr(function, "__code__", function.__code__.replace(co_firstlineno=1))
+    assert ours(*given, "add-remove") is not first  # computed anew, with the fault

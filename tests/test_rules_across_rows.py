@@ -19,6 +19,8 @@ import doublure as db
 from doublure.data.relational.visits import VisitRows
 from doublure.data.tables.rules import find_violations
 from doublure.encode import across_tables
+from doublure.encode.relational import RelationalEncoder
+from doublure.encode.table import LENDERS
 from doublure.encode.visits import VisitsEncoder
 from doublure.errors import InputError, SchemaError
 from doublure.schema import ResolvedSchema
@@ -181,3 +183,45 @@ def test_a_unit_that_breaks_an_order_becomes_another_or_is_refused(monkeypatch: 
         _ = [decoded(schema, 1, seed) for seed in range(50)]
     plant(monkeypatch, across_tables, "lent", ("not off.any()", "True"))
     assert broken(decoded(schema, 300).with_made(0, 1), schema)
+
+
+RELATED = """
+doublure: 1
+kind: relational
+unit: {{name: animal}}
+units: 500
+tables:
+  animals:
+    key: nr
+    columns:
+      nr: {{type: id}}
+      born: {{type: year, bounds: [1990, 2024], missing: false}}
+      chipped: {{type: date, bounds: [1990-01-01, 2024-12-31], missing: false}}
+    {own}
+  stays:
+    parent: animals
+    foreign_key: nr
+    max_children: 2
+    columns: {{nr: {{type: id}}, taken: {{type: date, bounds: [2017-01-01, 2025-01-01], missing: false}}}}
+{every}
+"""
+PLACES = {
+    "of the table": {"own": "constraints: [{at_most: [born, chipped]}]", "every": ""},
+    "of all tables": {"own": "", "every": "constraints: [{at_most: [animals.born, animals.chipped]}]"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_rule_of_one_table_is_kept_by_cells_of_other_rows_wherever_it_is_written(place: str) -> None:
+    """Without others' cells half of the animals would be chipped on the first of January."""
+    schema = db.Schema.parse(RELATED.format(**PLACES[place])).resolve({})
+    encoder, rng = RelationalEncoder(schema), np.random.default_rng(0)
+    animals = encoder.decode(encoder.uniform(2000, rng), rng).frames["animals"]
+    assert (animals["born"] <= animals["chipped"].dt.year).all()
+    assert (animals["chipped"].dt.strftime("%m-%d") == "01-01").mean() < 0.02
+    assert encoder.fewest_rows == LENDERS  # few rows have no others
+
+
+def test_orders_of_one_calendar_ask_for_no_other_rows() -> None:
+    text = RELATED.format(own="", every="constraints: [{at_most: [animals.chipped, stays.taken]}]")
+    assert RelationalEncoder(db.Schema.parse(text).resolve({})).fewest_rows == 0

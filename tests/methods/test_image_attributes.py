@@ -160,8 +160,29 @@ def test_one_attribute_needs_a_label_and_too_many_combinations_are_refused_befor
     findings = "".join(f"  finding {number}: {{type: boolean, missing: false}}\n" for number in range(14))
     chest = TEXT + "attributes:\n" + findings
     assert plan_of(chest).touches[1].event.tables == math.comb(15, 2)  # the pairs, not the product of values
-    with pytest.raises(SchemaError, match="make 327,680 combinations with the label, and 100,000 are the most; cut"):
+    with pytest.raises(
+        SchemaError, match="make 327,680 combinations with the label, and 100,000 are the most; declare"
+    ):
         plan_of(chest + "  age: {type: integer, bounds: [0, 99], missing: false}\n")
+
+
+LEARNED = "  site{}: {{type: category, values: {{learn: 0.5}}, other: rest, missing: false}}\n"
+
+
+def test_values_that_were_bought_are_never_refused_for_their_number(tmp_path):
+    """A code is one byte: of more values the most frequent are kept, and others count as the other one."""
+    text = (
+        TEXT.replace("values: [left, right]", "values: {learn: 0.5}, other: rest") + "attributes:\n" + LEARNED.format(1)
+    )
+    bought = {
+        name: tuple(f"v{number}" for number in range(400)) for name in ("label.values", "attributes.site1.values")
+    }
+    schema = db.Schema.parse(text).resolve(bought)
+    for column in schema.columns.values():
+        assert column.domain == (*bought["label.values"][:255], "rest")
+    assert plan_of(text).touches[-1].purpose == PAIRS
+    with pytest.raises(SchemaError, match="make 131,072 combinations with the label"):
+        plan_of(TEXT + "attributes:\n" + LEARNED.format(1) + LEARNED.format(2))  # as many as there may be
 
 
 def test_a_table_of_files_brings_them_and_a_folder_takes_them_out_again(syn, tmp_path):

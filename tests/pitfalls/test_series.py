@@ -292,7 +292,7 @@ COUNTING_MUTANTS = {
                                  "np.where(known, places * 0.5 / places[known].mean(), 0)"))
     ],
     "priced as one series a unit": [
-        (chains, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
+        (chains, "accesses", ("records=schema.most_records", "records=1")), BOUND, NOTED
     ],
     "both releases at the price of one": [(chains, "accesses", SHARES)],
     "groups that follow from exact counts": [

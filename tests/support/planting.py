@@ -35,7 +35,7 @@ def plant(patch: pytest.MonkeyPatch, owner: object, name: str, *edits: tuple[str
         name: Its name there.
         edits: For each, what stands in the function's body exactly once, and what takes its place.
     """
-    function = _function(owner, name)
+    function = function_of(owner, name)
     code = mutated(function, *edits)
     if code.co_freevars != function.__code__.co_freevars:
         _no_kill(f"the edit gives {code.co_qualname} another closure")
@@ -81,7 +81,7 @@ def _no_kill(why: str) -> NoReturn:
     pytest.fail(f"{NO_KILL}: {why}", pytrace=False)  # out of reach of `except Exception`
 
 
-def _function(owner: object, name: str) -> FunctionType:
+def function_of(owner: object, name: str) -> FunctionType:
     found: Any = inspect.getattr_static(owner, name, None)
     for wrapped in ("__func__", "fget", "func"):
         found = getattr(found, wrapped, found)

@@ -113,9 +113,7 @@ def keep(
 
 
 def may_lend(schema: ResolvedRelationalSchema) -> bool:
-    """Return whether other rules may undo an order across tables, so that a unit becomes another."""
-    if not (across_tables(schema.constraints, schema.columns) or across_calendars(schema.constraints, schema.columns)):
-        return False
+    """Return whether rows may take cells of others, or units become others, to keep the rules of a table."""
     every = {name: schema.modelled(name) for name in schema.tables}
     return any(not rule.joint for each in every.values() for rule in RuleSet(each.constraints, each.columns).kept)
 

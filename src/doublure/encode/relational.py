@@ -221,7 +221,7 @@ class RelationalEncoder(Encoder):
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
         root = self.related.root
-        source = rng if any(table.constraints for table in self.related.tables.values()) else None
+        source = rng if any(self.related.modelled(name).constraints for name in self.related.tables) else None
         frames = {root: self._frame(root, values[:, self.layout.root_part], source)}
         parents, hanging = dict[str, Ints](), dict[str, Ints]()
         slots = {-1: values[:, None, : self.layout.head]}

@@ -13,6 +13,7 @@ from doublure.errors import SchemaError, printable
 from doublure.schema.columns import CategoryColumn, Column, Role
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
+from doublure.schema.resolving import agree
 from doublure.schema.rules.rule import Rule
 from doublure.schema.scalars import check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
@@ -193,6 +194,18 @@ class ImageSchema(Schema):
     @override
     def path_of(self, name: str) -> str:
         return f"attributes.{name}" if name in self.attributes else name
+
+    @override
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answers, made to agree with the declared facts.
+
+        Beside attributes a value's code is one byte: of more values the most frequent are kept.
+        """
+        answers = agree(self.columns, (), learned, self.path_of)
+        for path in (f"{self.path_of(name)}.values" for name in (self.columns if self.attributes else ())):
+            if path in answers:
+                answers[path] = answers[path][: MOST_VALUES - 1]  # and the other ones
+        return answers
 
     @override
     def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
             _trained(job, made, SmallClassifier(encoder.body_shape, classes, source), noise_width, count)
         )
     job.agree([weights for each in classifiers for weights in each.parameters()])
-    query = Counts(tables=[(OneRight(kinds=classes),)], max_records=encoder.schema.unit.max_records)
+    query = Counts(tables=[(OneRight(kinds=classes),)], max_records=encoder.schema.most_records)
     with_it, without, _ = job.mechanism.release(
         query, access, job.seen(_ClassifierAnswers(classifiers)).everyone
     ).tolist()

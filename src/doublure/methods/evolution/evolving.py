@@ -77,7 +77,7 @@ def evolve(job: Job[EvolutionSettings, Any], generator: nn.Module) -> nn.Module:
         seen = torch.cat([embedding(_images(source, own)) for own in people]).numpy().astype(np.int64)
         classes = np.repeat(np.arange(len(labels)), count)
         axis = NearestCandidate(features=seen, classes=classes, kinds=encoder.condition_width)
-        query = Counts(tables=[(axis,)], max_records=encoder.schema.unit.max_records)
+        query = Counts(tables=[(axis,)], max_records=encoder.schema.most_records)
         noisy = np.asarray(job.mechanism.release(query, access, voters)).reshape(len(labels), count)
         noise = job.mechanism.deviation(access, query.sensitivity)
         votes = np.stack([candidate_shares(own.astype(np.float64), noise) for own in noisy])

@@ -89,7 +89,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
     def accesses(self, schema: Schema, settings: EvolutionSettings, noise_multiplier: float) -> tuple[Access, ...]:
         rounds = settings.rounds or 1
         releases = [(f"{_PURPOSE}, round {number} of {rounds}", 1, 1 / rounds) for number in range(1, rounds + 1)]
-        return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
+        return counting(releases, records=schema.most_records, noise_multiplier=noise_multiplier)
 
     @override
     def shown_together(

@@ -91,7 +91,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if not settings.labels_compared:
             return (*found, labeller)
         compared = (("count images that one classifier recognises", 1, settings.compared_share),)
-        records = schema.unit.max_records
+        records = schema.most_records
         return (*found, labeller, *counting(compared, records=records, noise_multiplier=noise_multiplier))
 
     @override

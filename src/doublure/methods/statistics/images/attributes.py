@@ -17,7 +17,7 @@ from doublure.encode.attribute_groups import groups_of
 from doublure.errors import SchemaError
 from doublure.methods.statistics.of_kind import counting
 from doublure.methods.statistics.settings import ATTRIBUTE_SHARE
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import MOST_VALUES, ImageSchema
 from doublure.training.job import Job
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ drawn, as of series."""
 
 
 def count_combinations(schema: ImageSchema) -> int:
-    """Return the number of combinations of label and attributes."""
-    return math.prod(groups_of(column) for column in schema.columns.values())
+    """Return the number of combinations of label and attributes, at most where values are still to be learned."""
+    return math.prod(
+        MOST_VALUES if column.listed and column.learned else groups_of(column) for column in schema.columns.values()
+    )
 
 
 def refuse_too_many(schema: ImageSchema) -> None:
@@ -46,7 +48,7 @@ def refuse_too_many(schema: ImageSchema) -> None:
         raise SchemaError(
             f"make {count:,} combinations with the label, and {MOST_COMBINATIONS:,} are the most",
             field="attributes",
-            remedy="cut numbers into fewer groups by edges, or leave attributes out",
+            remedy="declare learned values, cut numbers into fewer groups by edges, or leave attributes out",
         )
 
 
@@ -60,7 +62,7 @@ def accesses(schema: ImageSchema, noise_multiplier: float) -> tuple[Access, ...]
     if not schema.attributes:
         return ()
     releases = ((PAIRS, math.comb(len(schema.columns), 2), share(schema)),)
-    return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
+    return counting(releases, records=schema.most_records, noise_multiplier=noise_multiplier)
 
 
 def explained(schema: ImageSchema, touches: tuple[Access, ...]) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ def joint(job: Job, encoder: Encoder) -> Tensor | None:
     job.mechanism.refuse_lost(*paid)
     job.check_stop()
     images = of_images(encoder)
-    query = pair_query(images.first_code, images.condition_sizes.values(), images.schema.unit.max_records)
+    query = pair_query(images.first_code, images.condition_sizes.values(), images.schema.most_records)
     counted = [own.astype(np.float64) for own in query.split(job.mechanism.release(query, paid[0], job.everyone))]
     deviation = job.mechanism.deviation(paid[0], query.sensitivity)
     records = max(1.0, float(np.mean([own.sum() for own in counted])))

@@ -86,7 +86,7 @@ class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
-        return counting(self._wanted(schema, settings), records=1, noise_multiplier=noise_multiplier)
+        return counting(self._wanted(schema, settings), records=schema.most_records, noise_multiplier=noise_multiplier)
 
     def _wanted(self, schema: Schema, settings: RelationalStatisticsSettings) -> list[tuple[str, int, float]]:
         """Return the purpose of each release, its number of tables and its share of the budget."""

@@ -36,7 +36,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
         (SINGLE_SHARE, 1 - SINGLE_SHARE),
         strict=True,
     )
-    return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
+    return counting(releases, records=schema.most_records, noise_multiplier=noise_multiplier)
 
 
 def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:

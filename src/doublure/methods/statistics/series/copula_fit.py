@@ -134,7 +134,7 @@ class _Fit:
         self._paid = {access.purpose: access for access in job.accesses if access.path is None}
         self._order = list(self._paid)
         job.mechanism.refuse_lost(*self._paid.values())
-        self._most = job.encoder.schema.unit.max_records
+        self._most = job.encoder.schema.most_records
         self._shortest = self._places.shortest
         job.progress.stage("count and add up", len(self._order))
 

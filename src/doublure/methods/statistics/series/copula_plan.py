@@ -185,7 +185,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
         noise = max(1e-6, noise_multiplier / math.sqrt(share))
         if purpose in (GAPS, ATTRIBUTES):
             tables = gap_tables(schema) if purpose == GAPS else math.comb(len(schema.attributes), 2)
-            records = schema.unit.max_records
+            records = schema.most_records
             event = DiscreteGaussianEvent(
                 scale=max(0.01, noise * records * math.sqrt(tables)), tables=tables, records=records
             )

@@ -195,7 +195,7 @@ def _voted(
         return None if turned is None else turned.T
     alone = np.bincount(parent.fine) == 1
     voters = replace(table, counts=table.counts[alone])
-    voted = voted_table(voters, margins[0][alone], parent.variance, margins[1])
+    voted = voted_table(voters, believed[alone], margins[0][alone], parent.variance, margins[1])
     if voted is None:
         return None
     found = believed.copy()

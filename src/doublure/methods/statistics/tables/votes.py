@@ -10,7 +10,8 @@ where e is the value that it votes for, and α the share of rows that do not fol
 kind, in which a value's shares vary around q by a part of the most that they can. The evidence for both is that of all
 values together, averaged over what each may vote for, over α or that part, and over how far n is known. Where votes
 explain the counts with a confidence of 97.7 %, rows are drawn by votes and the most likely α. A list that splits the
-rows of some values is a table of another kind, and is left as it was counted.
+rows of most values is a table of another kind, and is left as it was counted. So is each value that splits in a table
+of votes: one whose counts shares of its own explain better than its vote.
 """
 
 from __future__ import annotations
@@ -30,32 +31,34 @@ _SURE = 0.977
 _TINY = 1e-12
 
 
-def voted_table(table: NoisyCounts, rows: Floats, variance: float, shares: Floats) -> Floats | None:
+def voted_table(table: NoisyCounts, believed: Floats, rows: Floats, variance: float, shares: Floats) -> Floats | None:
     """Return the joint table ``(f, f')`` of a list and one that it determines; None if it does not.
 
     Args:
         table: ``(f, f')`` its noisy counts.
-        rows: ``(f,)`` likely rows of each value that votes.
+        believed: ``(f, f')`` what is believed without votes, and kept of values that do not vote.
+        rows: ``(f,)`` likely rows of each value.
         variance: Of the noise in those.
         shares: ``(f',)`` share of each value that is voted for.
 
     Example:
         >>> counts = np.array([[90.0, 5.0, -8.0], [4.0, 2.0, 70.0], [-3.0, 60.0, 9.0], [3.0, -9.0, 85.0]])
-        >>> table = NoisyCounts(counts=counts, variance=36.0)
-        >>> voted_table(table, np.array([95.0, 66.0, 62.0, 90.0]), 36.0, np.full(3, 1 / 3)).argmax(1).tolist()
+        >>> table, rows = NoisyCounts(counts=counts, variance=36.0), np.array([95.0, 66.0, 62.0, 90.0])
+        >>> voted_table(table, np.maximum(counts, 0), rows, 36.0, np.full(3, 1 / 3)).argmax(1).tolist()
         [0, 2, 1, 2]
     """
     shares = np.maximum(shares, _TINY) / np.maximum(shares, _TINY).sum()
     votes = np.stack([_of_votes(table, rows, variance, shares, stray) for stray in _STRAY]) + np.log(shares)
-    by_stray = special.logsumexp(votes, axis=2).sum(1)
-    others = [_of_any(table, rows, variance, shares, part) for part in _VARYING]
-    sure = special.expit(special.logsumexp(by_stray) - special.logsumexp(others))
+    by_vote = special.logsumexp(votes, axis=2)
+    by_shares = np.stack([_of_any(table, rows, variance, shares, part) for part in _VARYING])
+    sure = special.expit(special.logsumexp(by_vote.sum(1)) - special.logsumexp(by_shares.sum(1)))
     if sure < _SURE:
         return None
-    best = int(by_stray.argmax())
+    own = special.logsumexp(by_shares[1:], axis=0) - np.log(len(_VARYING) - 1)
+    best = int(np.logaddexp(by_vote, own).sum(1).argmax())  # of the values that follow
     found: Floats = rows[:, None] * _STRAY[best] * shares
     found[np.arange(len(rows)), votes[best].argmax(1)] += rows * (1 - _STRAY[best])
-    return found
+    return np.where((by_vote[best] >= own)[:, None], found, believed)
 
 
 def _of_votes(table: NoisyCounts, rows: Floats, variance: float, shares: Floats, stray: float) -> Floats:
@@ -72,8 +75,9 @@ def _of_votes(table: NoisyCounts, rows: Floats, variance: float, shares: Floats,
     return found
 
 
-def _of_any(table: NoisyCounts, rows: Floats, variance: float, shares: Floats, part: float) -> float:
-    """Return the log likelihood of all counts if each value has shares of its own, as far as noise tells."""
+def _of_any(table: NoisyCounts, rows: Floats, variance: float, shares: Floats, part: float) -> Floats:
+    """Return the log likelihood ``(f,)`` of each value's counts if it has shares of its own, as far as noise tells."""
     spread = part * rows[:, None] ** 2 * shares * (1 - shares) + variance * shares**2
     apart = (table.counts - rows[:, None] * shares) ** 2
-    return float(-0.5 * (apart / (table.variance + spread) + np.log1p(spread / table.variance)).sum())
+    found: Floats = -0.5 * (apart / (table.variance + spread) + np.log1p(spread / table.variance)).sum(1)
+    return found
