@@ -17,9 +17,10 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -80,8 +81,13 @@ _Any = TypeVar("_Any")
 
 def is_long(path: Path) -> bool:
     """Whether the quick tier leaves out a file or a folder of tests."""
+    return is_among(path, LONG)
+
+
+def is_among(path: Path, names: Collection[str]) -> bool:
+    """Whether a file of tests, or a folder that it is in, is one of those named."""
     inside = path.relative_to(TESTS)
-    return any(part.as_posix() in LONG for part in (inside, *inside.parents))
+    return any(part.as_posix() in names for part in (inside, *inside.parents))
 
 
 def first_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
@@ -127,6 +133,21 @@ def keep_seconds(reports: Iterable[pytest.TestReport]) -> None:
     lines = sorted(known.items(), key=lambda entry: (-round(entry[1]), entry[0]))
     text = ",\n".join(f"  {json.dumps(name)}: {round(seconds)}" for name, seconds in lines if (TESTS / name).is_file())
     SECONDS.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
+
+
+def crossed(*given: Sequence[object]) -> list[Any]:
+    """Return all cases of several parameters for pytest; those are exhaustive that no value needs to occur once.
+
+    Args:
+        given: The values of each parameter.
+    """
+    often = max(map(len, given))
+    usual = {tuple(turn % len(each) for each in given) for turn in range(often)}
+    cases = []
+    for places in product(*(range(len(each)) for each in given)):
+        values = [each[place] for each, place in zip(given, places, strict=True)]
+        cases.append(pytest.param(*values, marks=[] if places in usual else exhaustive))
+    return cases
 
 
 def by_tier(usual: _Any, whole: _Any) -> _Any:
