@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import postgres as postgres_server
 import pytest
+import quick_estimates
 import quick_figures
 import rehearsals
 import remembered
@@ -207,6 +208,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """
     os.fsync = _unwaited
     named_noise.install()
+    quick_estimates.install()
     if hasattr(session.config, "workerinput"):
         importlib.import_module("dp_accounting.pld")
         importlib.import_module("dp_accounting.rdp")
@@ -220,6 +222,7 @@ def _unwaited(fd: int) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
     quick_figures.choose(item.path)
+    quick_estimates.choose(item.path)
     rehearsals.choose(item.path)
 
 
@@ -233,22 +236,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     with named_noise.of(f"{fixturedef.baseid}::{fixturedef.argname} {getattr(request, 'param_index', 0)}"):
         return (yield)
-
-
-@pytest.fixture(scope="module")
-def few_trees() -> Iterator[None]:
-    """Let the classifiers of tables be smaller: rows of a few columns need no forest of a hundred trees."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
-        yield
-
-
-@pytest.fixture(scope="module")
-def few_draws() -> Iterator[None]:
-    """Let `statistics` rake with fewer rows where a test does not ask how near its rows come to the data."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("doublure.methods.statistics.tables.work.DRAWN", 500)
-        yield
 
 
 @pytest.fixture(scope="session")

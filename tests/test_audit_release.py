@@ -20,8 +20,6 @@ from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.queries.sums import BoundedSums
 from doublure.run.folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 PLENTY = math.inf
 
 

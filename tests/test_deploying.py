@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from parted import DECLARED, people, plan_of
+from tiers import exhaustive
 
 import doublure as db
 
@@ -34,6 +35,7 @@ from pathlib import Path
 
 from doublure.cli import run
 from doublure.cli.terminal import TerminalProgress
+from doublure.methods.statistics.tables import work
 from doublure.support.stopping import StopSignal
 
 stay, stage, seen = Path(os.environ["STAY"]), TerminalProgress.stage, StopSignal._seen
@@ -47,7 +49,7 @@ def leaving(self, *signal):
     stay.unlink(missing_ok=True)
     seen(self, *signal)
 
-TerminalProgress.stage, StopSignal._seen = staying, leaving
+TerminalProgress.stage, StopSignal._seen, work.DRAWN = staying, leaving, 500
 sys.exit(run())
 """
 """doublure that, while the file ``$STAY`` is there, stays between charge and counting until a signal comes."""
@@ -114,7 +116,7 @@ def check_went_on(place: Path, run: Path, command: list[str]) -> None:
     assert db.Ledger.open(place / "ledger").spent.epsilon == plan_of(DECLARED).epsilon
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=exhaustive)])  # Slurm's, below
 def test_the_command_of_the_job_goes_on_in_its_next_pod(place, how):
     (container,) = manifests()[1]["spec"]["template"]["spec"]["containers"]
     here = {"/work/run": "run", "s3://hospital/visits/": "people.csv", "/plan/plan.json": "plan.json"}

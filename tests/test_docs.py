@@ -304,7 +304,6 @@ def test_a_benchmark_that_is_shown_is_one_that_there_is():
 
 
 @exhaustive
-@pytest.mark.usefixtures("few_trees")
 def test_the_tutorial_runs_as_it_is_printed(tmp_path, monkeypatch):
     """Its commands, in their order; and the edits that it shows make the schema that it goes on with."""
     monkeypatch.chdir(tmp_path)

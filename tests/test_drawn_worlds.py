@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 import doublure as db
 from doublure.run.rehearsal import rehearse
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 QUICK_IMAGES: dict[str, dict[str, Any]] = {
     "statistics": {"fit_steps": 2, "features": 64, "batch": 8},
     "guided": {"fit_steps": 2, "features": 64, "batch": 8, "view_images": 100, "labeller_steps": 2, "view_width": 20},
@@ -64,43 +62,43 @@ def goes_through(world: World) -> None:
         assert ledger.spent.epsilon == pytest.approx(world.epsilon)
 
 
-@searched(10, 400)
+@searched(5, 400)
 @given(drawn_worlds.tables())
 def test_every_table_goes_through(world):
     goes_through(world)
 
 
-@searched(8, 400)
+@searched(4, 400)
 @given(drawn_worlds.related())
 def test_all_related_tables_go_through(world):
     goes_through(world)
 
 
-@searched(5, 400)
+@searched(3, 400)
 @given(drawn_worlds.visits())
 def test_all_visits_go_through(world):
     goes_through(world)
 
 
-@searched(6, 400)
+@searched(3, 400)
 @given(drawn_worlds.series())
 def test_every_set_of_series_goes_through(world):
     goes_through(world)
 
 
-@searched(6, 200)
+@searched(3, 200)
 @given(drawn_worlds.images())
 def test_every_set_of_images_goes_through(world):
     goes_through(world)
 
 
-@searched(6, 200)
+@searched(3, 200)
 @given(st.one_of(drawn_worlds.tables(), drawn_worlds.series(), drawn_worlds.images()))
 def test_a_critic_goes_through(world):
     goes_through(World(world.facts, world.data, world.epsilon, DPGAN, "dpgan"))
 
 
-@searched(24, 1000)
+@searched(12, 1000)
 @given(st.one_of(drawn_worlds.tables(), drawn_worlds.related(), drawn_worlds.series()))
 def test_every_plan_can_be_rehearsed(world):
     """Made in a fraction of a second, of all that the defaults choose, in numbers that no fit would let be made."""

@@ -14,7 +14,7 @@ from doublure.releasing.exploring import ReceivedTable
 
 
 @pytest.fixture(scope="module")
-def received(small, few_draws, tmp_path_factory):
+def received(small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exploring")
     plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4)
     syn = db.fit(small.frame(), plan, ledger=small.book(folder), out=folder / "run", seed=1, progress=False)
@@ -119,7 +119,7 @@ def test_the_card_as_it_will_be_is_that_of_the_release_and_costs_nothing(receive
     assert ">400<" in shown
 
 
-def test_examples_stand_on_the_page_and_never_in_the_figures(received, small, few_trees, tmp_path):
+def test_examples_stand_on_the_page_and_never_in_the_figures(received, small, tmp_path):
     run = received.parent / "run"
     real = small.csv(tmp_path)
     report = db.evaluate.report(db.load(run), real, examples=4, progress=False)

@@ -23,6 +23,7 @@ import pandas as pd
 import planting
 import pyarrow.parquet as pq
 import pytest
+from tiers import crossed
 
 import doublure as db
 from doublure.data.images import Images
@@ -38,8 +39,6 @@ from doublure.releasing.issuing import file_entry, write_page
 from doublure.releasing.reading import ContentMismatch
 from doublure.releasing.writing import WRITERS
 from doublure.support import files
-
-pytestmark = pytest.mark.usefixtures("few_draws")
 
 ANYBODY, ELSEWHERE = "anybody", "the ledger and the key alone"
 ROWS = 40
@@ -731,8 +730,7 @@ def test_a_forgery_is_found_by_whom_it_can_be(worlds, tmp_path, kind, what, name
         assert "signed" not in db.verify(forged.path)["origin"]
 
 
-@pytest.mark.parametrize("kind", FORGERIES)
-@pytest.mark.parametrize("what", ["bundle", "generator"])
+@pytest.mark.parametrize(("what", "kind"), crossed(["bundle", "generator"], [*FORGERIES]))
 def test_what_was_not_forged_passes_for_everybody(worlds, kind, what):
     world = worlds(kind)
     by_page = {}
@@ -749,8 +747,7 @@ def test_what_was_not_forged_passes_for_everybody(worlds, kind, what):
     assert by_page == {(): "drawn again", ("ledger",): "ledger", ("key",): "signature", ("ledger", "key"): "ledger"}
 
 
-@pytest.mark.parametrize("kind", FORGERIES)
-@pytest.mark.parametrize("what", ["bundle", "generator"])
+@pytest.mark.parametrize(("what", "kind"), crossed(["bundle", "generator"], [*FORGERIES]))
 def test_a_bit_of_any_file_is_found_by_everybody(worlds, tmp_path, kind, what):
     folder = Path(shutil.copytree(worlds(kind).folder / what, tmp_path / "copy"))
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -786,8 +783,7 @@ SECOND_READINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SECOND_READINGS)
-@pytest.mark.parametrize("what", ["bundle", "generator"])
+@pytest.mark.parametrize(("what", "name"), crossed(["bundle", "generator"], [*SECOND_READINGS]))
 def test_the_true_ledger_passes_no_card_that_was_added_to(worlds, tmp_path, name, what):
     forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / what, tmp_path / "forged")))
     (forged.path / "SIGNATURE").unlink()

@@ -44,8 +44,6 @@ ORDERED = DECLARED.replace(
 WITHIN_OTHERS = frozenset({"learned", "several records", "ruled"})
 """What these ask, others ask at once: \"learned of several\", and \"ruled of several\"."""
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 
 def cases(schemas):
     return [pytest.param(name, marks=exhaustive) if name in WITHIN_OTHERS else name for name in schemas]

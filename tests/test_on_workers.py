@@ -9,6 +9,7 @@ import torch
 from hands import in_files, on_hands
 from parted import BOTH, DECLARED, SCHEMAS, SEVERAL, check_equal, fitted, people, plan_of
 from planting import plant
+from tiers import crossed
 from typer.testing import CliRunner
 
 import doublure as db
@@ -21,8 +22,6 @@ from doublure.private.remote import RemotePartitions, WorkerResponse
 from doublure.run import worker_tasks
 from doublure.run.worker_records import WorkerRecords
 from doublure.support import extras
-
-pytestmark = pytest.mark.usefixtures("few_draws")
 
 RULED = SEVERAL.replace("kind: table", "kind: table\nmisfit: coerce") + (
     'constraints:\n  - implies: {when: {job: cook}, then: {out: "no"}}\n'
@@ -118,9 +117,11 @@ def changed(results):
     return [each._replace(digest="0") if isinstance(each, WorkerResponse) else each for each in results]
 
 
-@pytest.mark.parametrize(("change", "error"), [(twice, NotAsPriced), (lost, NotAsPriced), (changed, DataError)])
-@pytest.mark.parametrize("schema", [DECLARED, BOTH], ids=["declared", "learned"])
-def test_an_answer_that_is_doubled_lost_or_another_ends_the_run(monkeypatch, tmp_path, change, error, schema):
+@pytest.mark.parametrize(
+    ("wrong", "schema"), crossed([(twice, NotAsPriced), (lost, NotAsPriced), (changed, DataError)], [DECLARED, BOTH])
+)
+def test_an_answer_that_is_doubled_lost_or_another_ends_the_run(monkeypatch, tmp_path, wrong, schema):
+    change, error = wrong
     drawn = []
     monkeypatch.setattr(Mechanism, "_noised", lambda *given: drawn.append(given))
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)

@@ -200,7 +200,7 @@ def test_no_report_lands_among_what_is_published(mine, small, tmp_path, capsys):
     assert {path.name for path in mine.iterdir()} == FILES
 
 
-def test_it_is_evaluated_as_a_run_is(made, small, few_trees, tmp_path, capsys):
+def test_it_is_evaluated_as_a_run_is(made, small, tmp_path, capsys):
     words = ["evaluate", made[0], "--real", small.csv(tmp_path), "-o", tmp_path / "page.html"]
     assert said(words, capsys)[0] == 0
     assert (tmp_path / "page.json").is_file()

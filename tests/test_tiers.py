@@ -6,7 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import quick_estimates
 import quick_figures
+import rehearsals
 import tiers
 
 HERE = Path(__file__).parent
@@ -90,6 +92,24 @@ def test_seconds_are_kept_beside_what_is_known_of_other_files(tmp_path, monkeypa
 
 def test_the_seconds_that_are_kept_are_of_files_that_there_are():
     assert all((HERE / name).is_file() and seconds >= 1 for name, seconds in tiers.kept_seconds().items())
+
+
+def test_each_value_of_crossed_parameters_runs_in_the_usual_tier():
+    cases = tiers.crossed("ab", [1, 2, 3])
+    assert [case.values for case in cases] == [(one, other) for one in "ab" for other in (1, 2, 3)]
+    assert [case.values for case in cases if not case.marks] == [("a", 1), ("a", 3), ("b", 2)]
+
+
+@pytest.mark.parametrize(("test", "drawn"), [("methods/test_statistics.py", 20_000), ("cli/test_verbs.py", 500)])
+def test_fits_draw_few_rows_where_nobody_looks_at_them(request, test, drawn):
+    from doublure.methods.statistics.tables import work
+
+    assert all((HERE / name).exists() for name in (*quick_estimates.WHOLE, *rehearsals.REHEARSED))
+    try:
+        quick_estimates.choose(HERE / test)
+        assert work.rows_drawn(1) == (20_000 if tiers.ALL else drawn)
+    finally:
+        quick_estimates.choose(request.path)
 
 
 @pytest.mark.parametrize(("test", "drawn"), [("report/test_page.py", True), ("cli/test_verbs.py", False)])

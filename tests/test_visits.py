@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import quick_estimates
 
 import doublure as db
 from doublure.cli.main import app
@@ -17,6 +18,7 @@ from doublure.drafting.check import check
 from doublure.errors import GateFailed, InputError, SchemaError, SettingError
 from doublure.methods.statistics.relational.given import GivenRows
 from doublure.methods.statistics.relational.stages import list_stages
+from doublure.methods.statistics.tables import work
 from doublure.methods.statistics.tables.plan import ROUND, SCORES
 from doublure.private.queries.axes import Axis
 from doublure.releasing.generator import publish
@@ -486,8 +488,11 @@ def kept(rows: pd.DataFrame) -> tuple[float, float, float]:
     return cost, nights[long].mean() - nights[~long].mean(), (rows["ward"] == rows["ward"].shift())[again].mean()
 
 
-def test_relations_within_a_row_outlive_the_noise_of_many_columns(tmp_path: Path) -> None:
+def test_relations_within_a_row_outlive_the_noise_of_many_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted three times a row, a third of the budget each, they were .15 to .22 and 1.8 to 2.8 nights."""
+    monkeypatch.setattr(work, "DRAWN", quick_estimates.MANY)
     data, found = costly_stays(), []
     real = kept(data)
     assert real[0] > 0.7

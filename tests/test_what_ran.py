@@ -22,8 +22,6 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "groups": 2}
 CRITIC: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 6, "critic_lot": 30, "critic_width": 8}
 RUNS = {

@@ -33,9 +33,10 @@ import doublure as db
 from doublure.cli.terminal import run_guarded
 from doublure.cli.main import app
 from doublure.measures.tables import classifiers
+from doublure.methods.statistics.tables import work
 from doublure.report import plots
 
-classifiers._TREES = 5
+classifiers._TREES, work.DRAWN = 5, 500
 plots.draw = lambda width, height, key, alt, paint: alt  # figures are drawn elsewhere
 
 def verb(*words, code=0):
@@ -73,6 +74,9 @@ print("whole")
 RELATED = """
 import pandas as pd
 import doublure as db
+from doublure.methods.statistics.tables import work
+
+work.DRAWN = 500
 
 def people(seed):
     import numpy as np
@@ -82,7 +86,7 @@ def people(seed):
     return {"people": who, "visits": visits}
 
 schema = db.Schema.load("related.yaml")
-plan = db.plan(schema, epsilon=4.0, delta=1e-5)
+plan = db.plan(schema, epsilon=4.0, delta=1e-5, accountant="rdp")
 ledger = db.Ledger.create("y.ledger", dataset="y", epsilon=9, delta=1e-3)
 syn = db.fit(people(0), plan, ledger=ledger, out="related", seed=1)
 assert set(db.load("related").sample(30, seed=1)) == {"people", "visits"}
@@ -95,6 +99,9 @@ import doublure as db
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_remotely
+from doublure.methods.statistics.tables import work
+
+work.DRAWN = 500
 
 class Hands:
     def __init__(self, owners):

@@ -23,8 +23,6 @@ from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.private import whole_noise
 from doublure.private.noise import ScaledNoise
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 QUICK = {"components": 4, "fit_steps": 20}
 GAN = {
     "steps": 2,

@@ -11,8 +11,6 @@ import doublure as db
 from doublure.cli import demo as verb
 from doublure.releasing.bundle import verify
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 
 @pytest.fixture
 def quick(monkeypatch):

@@ -6,7 +6,6 @@ import pytest
 
 import doublure as db
 
-pytestmark = pytest.mark.usefixtures("few_trees")
 CODEBOOK = "column,type,values,lower,upper,missing\nage,integer,,17,90,false\n"
 
 

@@ -10,7 +10,6 @@ import pytest
 import doublure as db
 from doublure.support.files import temporary_path
 
-pytestmark = pytest.mark.usefixtures("few_trees")
 TINY = [
     "--set", "steps=6", "--set", "lot_size=32", "--set", "width=8", "--set", "critic_width=8", "--set", "noise_width=4",
     "--set", "generator_batch=32", "--set", "checkpoints=3", "--set", "accountant=rdp",

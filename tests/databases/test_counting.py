@@ -16,6 +16,7 @@ import worlds
 from engines import ENGINES, made_in
 from planting import plant
 from shadows import Shadow
+from tiers import crossed
 
 import doublure as db
 from doublure.data.databases.relation import NamedRelation
@@ -329,8 +330,7 @@ def ruled_rows(rows):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("region", [CORNERS, ""])
+@pytest.mark.parametrize(("region", "engine"), crossed([CORNERS, ""], ENGINES))
 def test_points_gaps_and_codes(engine, region, tmp_path, monkeypatch, request):
     """Two numbers that are one place; numbers that are measured from others; codes outside a list; made-up names."""
     rows = ruled_rows(500)

@@ -17,6 +17,7 @@ import worlds
 from engines import ENGINES, made_in
 from planting import plant
 from sqlglot import exp
+from tiers import crossed
 
 import doublure as db
 from doublure.data.databases import rule_fixes
@@ -190,11 +191,13 @@ def compare_changed(url, tmp_path, schema) -> int:
     return moved
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "rules",
-    [*([rule] for rule in IMPLIED), [LISTED], [*IMPLIED[:4], LISTED], [ADDED], [IMPLIED[3], ADDED], [NARROW]],
-    ids=lambda rules: str(len(str(rules))),
+    ("rules", "engine"),
+    crossed(
+        [*([rule] for rule in IMPLIED), [LISTED], [*IMPLIED[:4], LISTED], [ADDED], [IMPLIED[3], ADDED], [NARROW]],
+        ENGINES,
+    ),
+    ids=lambda given: given if isinstance(given, str) else str(len(str(given))),
 )
 def test_records_become_what_they_become_in_memory(engine, rules, tmp_path, request):
     """Each by itself: a rule alone, and rules that break one another."""
@@ -258,8 +261,7 @@ SUMMED = {
 FAR = [None, -0.0, 10.0**15, -(10.0**15), 0.25, 8.75, 0.05]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", SUMMED)
+@pytest.mark.parametrize(("case", "engine"), crossed([*SUMMED], ENGINES))
 def test_sums_of_far_cells_become_what_they_become_in_memory(engine, case, tmp_path, request):
     kind, (total, one, other), type_, more = SUMMED[case]
     draw = random.Random(7)

@@ -18,6 +18,7 @@ from engines import ENGINES, made_in
 from linked_tables import TEXT, made_up
 from planting import plant
 from shadows import Shadow
+from tiers import crossed
 
 import doublure as db
 from doublure.data.databases import linking, reading
@@ -212,8 +213,7 @@ def test_related_tables(engine, tmp_path, monkeypatch, request):
 IMPLIED = "constraints: [{implies: {when: {sex: f}, then: {born: [1950, 2010]}}}]\n"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("rules", ["", IMPLIED])
+@pytest.mark.parametrize(("rules", "engine"), crossed([IMPLIED, ""], ENGINES))
 def test_visits(engine, rules, tmp_path, monkeypatch, request):
     tables, schema = stays(60), db.Schema.parse(STAYS + rules)
     url = made_in(engine, lambda run: create(run, tables), tmp_path, request)

@@ -21,8 +21,6 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.releasing.catalogue_names import NAMES
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 SETTINGS = ("steps=6", "lot_size=32", "width=8", "critic_width=8", "checkpoints=3", "accountant=rdp")  # rdp is quick
@@ -212,8 +210,10 @@ def wait_for_steps(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("signal_number", [pytest.param(signal.SIGKILL, marks=exhaustive), signal.SIGINT])
+@exhaustive
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_was_cut_off_goes_on_inside_its_reservation(census: Path, signal_number: int) -> None:
+    """As ``test_kill.py`` does at every turning point, with the terminal's own process."""
     with started(census) as process:
         wait_for_steps(process)
         process.send_signal(signal_number)

@@ -9,7 +9,6 @@ from tiers import exhaustive
 
 import doublure as db
 
-pytestmark = pytest.mark.usefixtures("few_trees")
 SETTINGS = ("--set", "starts=1", "--set", "fit_steps=60", "--set", "components=8")
 PREDICTIONS = {"accuracy", "auc", "average_precision", "macro_f1", "coefficient_signs", "coefficients"}
 

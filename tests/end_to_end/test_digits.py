@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiers import crossed
 
 import doublure as db
 from doublure.data.images import open_images
@@ -67,12 +68,12 @@ def plans():
     }
 
 
-@pytest.mark.parametrize("drawn_by", [METHODS, BY_GAUSSIANS], ids=["networks", "Gaussians"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "drawn_by"), crossed([*METHODS], ["networks", "Gaussians"]))
 def test_the_whole_way_from_the_command_line(tmp_path, digits, drawn_by, method, run, doublure):
+    chosen = {"networks": METHODS, "Gaussians": BY_GAUSSIANS}[drawn_by][method]
     np.savez(tmp_path / "d.npz", **digits)
     (tmp_path / "s.yaml").write_text(TEXT)
-    settings = [word for key, value in drawn_by[method].items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    settings = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
     ledger, out, bundle = tmp_path / "l", tmp_path / "run", tmp_path / "bundle"
     doublure("budget", "init", ledger, "--dataset", "digits", "--epsilon", 2, "--delta", 1e-5)
     asked = ["--method", method, "--epsilon", 2, "--delta", 1e-5, *settings]

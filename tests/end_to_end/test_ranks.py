@@ -213,8 +213,9 @@ def test_a_killed_rank_ends_the_run_which_goes_on_with_another_number(typed, ran
     assert len(db.load(typed / "run").sample(3)) == 3
 
 
+@tiers.exhaustive
 def test_a_rank_that_fails_says_why_once_and_nothing_is_charged(typed):
-    """Here each rank looks for the data in a folder of its own, and one has none."""
+    """Here each rank looks for the data in a folder of its own, and one has none; private/test_ranks.py has threads."""
     (typed / "0").mkdir()
     (typed / "1").mkdir()
     (typed / "people.csv").rename(typed / "0/people.csv")

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 import doublure as db
 from doublure.data.tables.opening import open_table
@@ -48,7 +47,6 @@ def shifts(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-@pytest.mark.usefixtures("few_trees", "few_draws")
 def test_they_go_from_a_file_to_a_card(tmp_path):
     data, aside = shifts(500, 1), shifts(200, 2)
     data.to_parquet(tmp_path / "shifts.parquet")

@@ -36,8 +36,6 @@ from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
 from doublure.support import files
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 UNITS = 120
 TABLE = f"""
 doublure: 1

@@ -58,11 +58,6 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small(few_trees):
-    """Let all files here be quick."""
-
-
 @pytest.fixture(scope="session")
 def schema() -> ResolvedSchema:
     return Schema.parse(SCHEMA).resolve({})

@@ -28,6 +28,18 @@ def synthesizer(make_synthesizer, drawn):
     return make_synthesizer(drawn(500, 3))
 
 
+@pytest.fixture(scope="module")
+def seen(make_synthesizer, drawn, real):
+    """A report without rows that were kept aside."""
+    return evaluate.report(make_synthesizer(drawn(500, 3)), real)
+
+
+@pytest.fixture(scope="module")
+def kept(make_synthesizer, drawn, real, holdout):
+    """A report with a holdout."""
+    return evaluate.report(make_synthesizer(drawn(500, 3)), real, holdout)
+
+
 def test_a_report_from_files(tmp_path, synthesizer, real, holdout):
     real.to_csv(tmp_path / "real.csv", index=False)
     holdout.to_parquet(tmp_path / "holdout.parquet")
@@ -60,7 +72,6 @@ def test_what_the_fit_has_seen_is_no_holdout(tmp_path, synthesizer, real, holdou
         with pytest.raises(SettingError, match="that was fitted") as caught:
             evaluate.report(synthesizer, data, kept)
         assert (caught.value.field, caught.value.exit_code) == ("holdout", 2)
-    assert evaluate.report(synthesizer, real, holdout).table.rows.kept_aside
 
 
 def test_what_was_released_is_no_real_data(tmp_path, synthesizer, real, holdout):
@@ -130,9 +141,9 @@ def test_images_in_another_order_are_the_same_images():
     assert not seen_before(hash_records(Images(images=pixels, labels=labels)), hash_records(relabelled))
 
 
-def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, synthesizer, real, holdout):
+def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, seen, kept):
     caveat = "The test rows are not held out"
-    seen, kept = evaluate.report(synthesizer, real), evaluate.report(synthesizer, real, holdout)
+    assert kept.table.rows.kept_aside
     assert f"! {caveat}" in str(seen)
     assert caveat not in str(kept)
     for report, said in ((seen, True), (kept, False)):
@@ -222,14 +233,13 @@ def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monk
     assert "No privacy loss:" in (tmp_path / "page.html").read_text()
 
 
-def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, synthesizer, make_synthesizer, real, holdout):
-    report = evaluate.report(synthesizer, real, holdout)
-    assert [found.threat_model.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
-    for found in report.attacks:
+def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, kept, make_synthesizer, real, holdout):
+    assert [found.threat_model.attack for found in kept.attacks] == ["gan-leaks", "neighbours"]
+    for found in kept.attacks:
         low, high = found.interval
         assert low - 0.05 < 0.5 < high + 0.05, found.sentence
-    assert "The nearest synthetic record: area under ROC" in str(report)
-    report.save(tmp_path / "page.html", tmp_path / "page.json")
+    assert "The nearest synthetic record: area under ROC" in str(kept)
+    kept.save(tmp_path / "page.html", tmp_path / "page.json")
     page = (tmp_path / "page.html").read_text()
     assert "NOT A PRIVACY MEASURE" in page
     assert "doublure audit run/ --attack all" in page
@@ -237,13 +247,12 @@ def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, synthesize
     assert all(found.interval[0] > 0.6 for found in copied.attacks)
 
 
-def test_means_with_intervals_stand_on_the_page_and_in_the_json(synthesizer, real):
-    report = evaluate.report(synthesizer, real)
-    assert report.means == ()
-    assert "means" not in json.loads(report.to_json())
-    assert "Which intervals hold?" not in report.to_html()
+def test_means_with_intervals_stand_on_the_page_and_in_the_json(seen):
+    assert seen.means == ()
+    assert "means" not in json.loads(seen.to_json())
+    assert "Which intervals hold?" not in seen.to_html()
     one = MeanInterval(column="number", value=41.5, low=40.25, high=42.75, naive_low=41.2, naive_high=41.8, real=42.0)
-    told = report.model_copy(update={"means": (one,)})
+    told = seen.model_copy(update={"means": (one,)})
     assert json.loads(told.to_json())["means"] == [one.model_dump()]
     assert type(told).model_validate_json(told.to_json()).means == (one,)
     assert "40.25 to 42.75" in told.to_html()
@@ -251,10 +260,9 @@ def test_means_with_intervals_stand_on_the_page_and_in_the_json(synthesizer, rea
     assert "Of 1 here, 1 hold the real mean, and 0 of the naive ones." in told.to_html()
 
 
-def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, synthesizer, real):
-    report = evaluate.report(synthesizer, real)
-    assert report.attacks == ()
-    report.save(tmp_path / "page.html")
+def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, seen, synthesizer, real):
+    assert seen.attacks == ()
+    seen.save(tmp_path / "page.html")
     assert "No attack was made: no holdout was given" in (tmp_path / "page.html").read_text()
     assert "too few" in evaluate.report(synthesizer, real, real[:30].assign(number=1, copy=1)).attacks_skipped
 

@@ -187,7 +187,7 @@ def test_related_tables(rows):
     holds(again, told.said, rows, len(sets[rows]))
 
 
-def test_the_target_and_the_tables_of_related_units_are_resampled(few_trees):
+def test_the_target_and_the_tables_of_related_units_are_resampled():
     text = RELATED.replace("[f, m], missing: false", "[f, m], missing: false, roles: [target]")
     schema = Schema.parse(text).resolve({})
     resamples = Resamples(seed=1)

@@ -32,17 +32,34 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-class Asked:
-    """A federation that has run, what its first owner was asked, and the same owner again, of whom nothing was."""
+def hear_owner(patch, folder, schema):
+    """Return what the first owner of a federation is asked in a fit."""
+    made = Federation(folder, plan_of(with_owners(schema)), dealt_by(schema, folder))
+    said, hear = [], made.post.owners[1].answer
+    made.post.owners[1].answer = lambda words: (said.append(words), hear(words))[1]
+    made.fitted(patch)
+    return said
 
-    def __init__(self, patch, folder, schema):
-        by = "who" if "id: who" in schema else None
-        files = dealt(people(300), folder / "clients", 3, by)
-        made, said = Federation(folder / "ran", plan_of(with_owners(schema)), files), []
-        hear = made.post.owners[1].answer
-        made.post.owners[1].answer = lambda words: (said.append(words), hear(words))[1]
-        made.fitted(patch)
-        self.made = Federation(folder / "again", made.plan, files)
+
+def dealt_by(schema, folder):
+    return dealt(people(300), folder / "clients", 3, "who" if "id: who" in schema else None)
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory):
+    """What an owner is asked, by schema: heard before any test plants a fault."""
+    with pytest.MonkeyPatch.context() as patch:
+        return {
+            schema: hear_owner(patch, tmp_path_factory.mktemp("heard"), schema)
+            for schema in (SEVERAL, BOTH, DECLARED, LEARNED, SHARED)
+        }
+
+
+class Asked:
+    """What an owner was asked in a fit, and the same owner in another federation, of whom nothing was."""
+
+    def __init__(self, folder, schema, said):
+        self.made = Federation(folder, plan_of(with_owners(schema)), dealt_by(schema, folder))
         self.by_word = {word: [each for each in said if each.words["ask"] == word] for word in ("counts", "fact")}
         self.begin, self.schema = (
             next((each for each in said if each.words["ask"] == word), None) for word in ("begin", "schema")
@@ -61,10 +78,8 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch, tmp_path):
-    (tmp_path / "ran").mkdir()
-    (tmp_path / "again").mkdir()
-    return lambda schema: Asked(monkeypatch, tmp_path, schema)
+def asked(heard, tmp_path):
+    return lambda schema: Asked(tmp_path, schema, heard[schema])
 
 
 def otherwise(said):

@@ -23,7 +23,6 @@ def _registered(monkeypatch):
     cases.register()
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("name", [name for name, case in cases.CASES.items() if case.kept])
 def test_a_fit_leaves_what_it_left(name, tmp_path, monkeypatch):
     FixedNoise().install(monkeypatch)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tiers import crossed, exhaustive
 
 from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.leaves import ColumnLeaves
@@ -98,8 +99,7 @@ def test_few_rows_in_wide_bounds_are_found_wherever_they_are(first, last, make):
     assert np.mean(apart[True]) < 0.75 * np.mean(apart[False])
 
 
-@pytest.mark.parametrize("times", [20, 1000])
-@pytest.mark.parametrize("make", [poisson, normal])
+@pytest.mark.parametrize(("make", "times"), crossed([poisson, normal], [20, 1000]))
 def test_bounds_that_are_far_too_wide_cost_nothing(make, times):
     """Mean within 3 %, deviation within 5 %, and no row far beyond the largest (``c16_tails``)."""
     found = []
@@ -144,8 +144,7 @@ def test_few_rows_do_not_reach_the_bounds():
     assert beyond.max() < 0.001
 
 
-@pytest.mark.parametrize("share", [0.05, 0.15, 0.5])
-@pytest.mark.parametrize("times", [1, 100, 10_000])
+@pytest.mark.parametrize(("times", "share"), crossed([1, 100, 10_000], [0.05, 0.15, 0.5]))
 def test_a_number_that_is_mostly_missing_stays_where_its_rows_are(share, times):
     """No cell of it may be clear: it came back evenly over its declared bounds, with forty times its mean."""
     found = []
@@ -284,16 +283,16 @@ def factors(make, first: int, last: int, share: float, *, noise: float = 1.0, se
 KINDS = [(toll, 0, 10_000), (fee, 0, 500), (gain, 0, 100_000), (fine, -20_000, 0)]
 
 
-@pytest.mark.parametrize(("make", "first", "last"), KINDS)
-@pytest.mark.parametrize("times", [1, 100, 10_000])
-def test_few_values_beside_zero_keep_their_size(make, first, last, times):
+@pytest.mark.parametrize(("times", "kind"), crossed([1, 100, 10_000], KINDS))
+def test_few_values_beside_zero_keep_their_size(times, kind):
     """Rows of which counts say only that they are not zero were all drawn next to it: the mean was 200 times less."""
+    make, first, last = kind
     assert np.abs(factors(make, first * times, last * times, 0.15)).max() < np.log10(2)
     assert np.abs(factors(make, first * times, last * times, 0.05)).max() < np.log10(3)
     assert abs(np.median(factors(make, first * times, last * times, 0.15, noise=2.0))) < np.log10(2)
 
 
-@pytest.mark.parametrize("times", [1, 100, 10_000])
+@pytest.mark.parametrize("times", [10_000, pytest.param(1, marks=exhaustive), pytest.param(100, marks=exhaustive)])
 def test_one_amount_is_found_under_twice_the_noise(times):
     """A taxi's toll, 250 of 5,000 rows under a noise of 74 a count."""
     assert abs(np.median(factors(toll, 0, 10_000 * times, 0.05, noise=2.0, seeds=9))) < np.log10(2)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from planting import plant
 from series_fits import answers_of, fit_series
+from tiers import exhaustive
 
 import doublure as db
 from doublure.errors import LostRun, SettingError
@@ -189,7 +190,7 @@ attributes:
 """
 
 
-@pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 1), (3.0, 1), (10.0, 4)])
+@pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 1), pytest.param(3.0, 1, marks=exhaustive), (10.0, 4)])
 def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, levels):
     """With levels in each of their groups: once, that fit failed after its budget was spent."""
     draw, count = np.random.default_rng(0), 3000
@@ -227,7 +228,7 @@ def test_all_series_the_same(tmp_path):
     assert np.abs(np.median(found, axis=0) - data["kw"][0]).max() < 0.5
 
 
-@pytest.mark.parametrize("factor", [0.1, 10])
+@pytest.mark.parametrize("factor", [10, pytest.param(0.1, marks=exhaustive)])
 def test_a_declared_number_that_is_wrong_sets_no_scale(tmp_path, factor):
     text = (HEAD + POWER).replace(f"units: {SERIES}", f"units: {round(SERIES * factor)}")
     real, found = days()["kw"], fitted(tmp_path, text, epsilon=30.0).sample(1000, seed=1).channel("kw")

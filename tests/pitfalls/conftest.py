@@ -511,11 +511,6 @@ def counting_plan() -> Plan:
     return Lab.counting_plan()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws(few_draws: None) -> None:
-    """What is drawn to settle margins is no part of what is checked here."""
-
-
 @pytest.fixture(scope="module")
 def watching() -> Iterator[Lab]:
     """A lab for what several tests of a module look at; nothing is planted in it."""

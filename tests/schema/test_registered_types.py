@@ -82,7 +82,7 @@ def people(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"share": share, "rest": rest, "home": home, "age": rng.integers(20, 60, n)})
 
 
-@pytest.mark.usefixtures("registered", "few_trees")
+@pytest.mark.usefixtures("registered")
 def test_it_goes_from_a_file_to_an_evaluation_and_a_release(tmp_path):
     path = tmp_path / "schema.yaml"
     path.write_text(TEXT, encoding="utf-8")

@@ -53,6 +53,7 @@ def mutated(function: FunctionType, *edits: tuple[str, str]) -> CodeType:
         _no_kill(f"{name} stands {len(found)} times in {function.__module__}, not once")
     for old, new in edits:
         _edit(found[0], old, new)
+    tree.body = [each for each in tree.body if _is_future(each) or found[0] in ast.walk(each)]  # others take time alone
     module = compile(ast.fix_missing_locations(tree), _MUTANT.format(name), "exec", dont_inherit=True)
     return next(code for code in _codes(module) if code.co_qualname == name)
 
@@ -99,6 +100,10 @@ def _named(tree: ast.AST, name: str) -> Iterator[_Definition]:
             yield from _named(node, name)
         elif node.name == first:
             yield from _named(node, rest) if rest else (node,)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

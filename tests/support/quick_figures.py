@@ -28,7 +28,7 @@ def choose(test: Path) -> None:
     """Say whether the next figures are drawn."""
     plots = sys.modules.get("doublure.report.plots")
     if plots is not None:
-        drawn = tiers.ALL or test.relative_to(tiers.TESTS).parts[0] in DRAWN
+        drawn = tiers.ALL or tiers.is_among(test, DRAWN)
         plots.draw = sys.modules["doublure.report.drawing"].draw if drawn else painted  # type: ignore[attr-defined]
 
 

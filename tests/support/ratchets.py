@@ -15,6 +15,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,12 @@ def files() -> Iterator[tuple[str, Tree, str]]:
         yield path.relative_to(SOURCE).as_posix(), ast.parse(text), text
 
 
+@lru_cache(1)
+def nodes(tree: Tree) -> list[ast.AST]:
+    """Return all nodes of a file, which are looked at by one count after another."""
+    return list(ast.walk(tree))
+
+
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
@@ -91,8 +98,8 @@ def questions(name: str, tree: Tree, text: str) -> int:
     """Count questions for a column's type outside the columns themselves."""
     if name.startswith(OWN):
         return 0
-    lists = {id(side) for node in ast.walk(tree) if isinstance(node, ast.Compare) for side in _searched(node)}
-    return sum(asks(node) for node in ast.walk(tree) if id(node) not in lists)
+    lists = {id(side) for node in nodes(tree) if isinstance(node, ast.Compare) for side in _searched(node)}
+    return sum(asks(node) for node in nodes(tree) if id(node) not in lists)
 
 
 def _searched(node: ast.Compare) -> Iterator[ast.expr]:
@@ -120,7 +127,7 @@ def code_lines(name: str, tree: Tree, text: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _NO_CODE:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             lines.difference_update(_lines_of(node))
         elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -152,7 +159,7 @@ def folder_of(name: str) -> str:
 
 
 def _docstrings(tree: Tree) -> Iterator[tuple[ast.AST, str]]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             said = ast.get_docstring(node)
             if said:
@@ -175,7 +182,7 @@ def asking_texts(name: str, tree: Tree, text: str) -> int:
 
 
 def _constants_texts(tree: Tree) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, (ast.Module, ast.ClassDef)):
             for place, each in enumerate(node.body):
                 if place and isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
@@ -208,7 +215,7 @@ def wordy_module_docstrings(name: str, tree: Tree, text: str) -> int:
 
 def one_word_classes(name: str, tree: Tree, text: str) -> int:
     """Count classes whose name is a single word: ``Third``, not ``ScoreComponent``."""
-    names = (node.name.strip("_") for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    names = (each.strip("_") for each in class_names(tree))
     return sum(_ONE_WORD.fullmatch(each) is not None for each in names)
 
 
@@ -217,14 +224,9 @@ def functions_of(name: str, tree: Tree, text: str) -> int:
     return sum(isinstance(node, ast.FunctionDef) and node.name.endswith("_of") for node in tree.body)
 
 
-def classes_twice() -> dict[str, list[str]]:
-    """Return the names that several classes have, and the files that they stand in."""
-    found: dict[str, list[str]] = {}
-    for name, tree, _ in files():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(name)
-    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+def class_names(tree: Tree) -> Iterator[str]:
+    """Yield the names of a file's classes."""
+    return (node.name for node in nodes(tree) if isinstance(node, ast.ClassDef))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -261,9 +263,13 @@ def figures() -> dict[str, int]:
 
 def broken_rules() -> list[str]:
     """Return where a rule for names and sentences is broken, a line each."""
-    counted = ((name, what, count(name, tree, text)) for name, tree, text in files() for what, count in BANNED.items())
-    lines = [f"{name}: {found} {what}" for name, what, found in counted if found]
-    return lines + [f"class {name}: {', '.join(places)}" for name, places in classes_twice().items()]
+    lines, places = list[str](), dict[str, list[str]]()
+    for name, tree, text in files():
+        counted = ((what, count(name, tree, text)) for what, count in BANNED.items())
+        lines += [f"{name}: {found} {what}" for what, found in counted if found]
+        for each in class_names(tree):
+            places.setdefault(each, []).append(name)
+    return lines + [f"class {each}: {', '.join(files)}" for each, files in sorted(places.items()) if len(files) > 1]
 
 
 def ceilings() -> dict[str, int]:

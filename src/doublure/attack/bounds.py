@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class ErrorRates:
     confidence: float
 
 
+@lru_cache(4096)  # of candidates for a threshold many have as many errors
 def upper_rate(errors: int, trials: int, alpha: float) -> float:
     """Return the Clopper–Pearson upper bound of a rate at confidence 1 − alpha.
 

@@ -65,7 +65,10 @@ class QueryCondition:
         if self.ends is not None:
             numbers = table.numbers[self.column]
             return np.asarray((numbers >= self.ends[0]) & (numbers <= self.ends[1]), dtype=np.bool_)
-        return np.isin(table.codes[:, self.place], list(self.codes))
+        codes = table.codes[:, self.place]
+        wanted = np.zeros(1 + max(int(codes.max(initial=0)), *self.codes), dtype=np.bool_)
+        wanted[list(self.codes)] = True
+        return wanted[codes]
 
 
 def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> CountQueries:

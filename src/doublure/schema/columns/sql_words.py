@@ -160,10 +160,8 @@ def case(*cases: tuple[Expr, Expr], otherwise: Expr | None = None) -> Expr:
     """Return the value of the first condition that holds."""
     from sqlglot import exp
 
-    found = exp.case()
-    for condition, value in cases:
-        found = found.when(condition, value)
-    return exp.Paren(this=found.else_(exp.null() if otherwise is None else otherwise))
+    whens = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in cases]
+    return exp.Paren(this=exp.Case(ifs=whens, default=exp.null() if otherwise is None else otherwise.copy()))
 
 
 def is_null(value: Expr) -> Expr:
@@ -177,14 +175,14 @@ def either(*conditions: Expr) -> Expr:
     """Return whether one holds."""
     from sqlglot import exp
 
-    return exp.Paren(this=exp.or_(*conditions))
+    return exp.Paren(this=exp.or_(*conditions, copy=False))
 
 
 def both(*conditions: Expr) -> Expr:
     """Return whether all hold."""
     from sqlglot import exp
 
-    return exp.Paren(this=exp.and_(*conditions))
+    return exp.Paren(this=exp.and_(*conditions, copy=False))
 
 
 def no(condition: Expr) -> Expr:

@@ -172,7 +172,8 @@ def plan_releases(
     names = [name for name in counted_columns(schema) if name != within][given:]
     columns = len(names)
     lists = [name for name in names if has_groups(schema, name)]
-    numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
+    wide = [name for name in names if may_be_wide(schema, name)]
+    numbers = [name for name in wide if schema.columns[name].bounded]
     held = {*names, within} if target else {*names}  # the target's missing cells are known from its own count
     nullable = [n for n in counted_columns(schema) if n in held and schema.columns[n].missing is not False]
     blocks = declared_groups(schema.constraints, nullable)
@@ -185,7 +186,7 @@ def plan_releases(
     tables = {
         NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
         PATTERNS: patterns,
-        CELLS: sum(is_located(schema, name) for name in names),
+        CELLS: sum(is_located(schema, name) for name in wide),
         ROUND: (len(numbers) + times_of_day * sum(_tells_hour(schema, name) for name in numbers)) * round_values,
         VALUES: len(numbers),
         REPEATED: len(numbers),
@@ -213,7 +214,7 @@ def plan_releases(
     if not round_values and VALUES in shares:
         shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
         shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
-    if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
+    if not wide and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     if not together:
         fixed = sum(known.values())
@@ -379,7 +380,8 @@ def _cells_within(schema: Schema, names: list[str], within: str) -> float:
 
 
 def _groups(schema: Schema, name: str) -> int:
-    return _WIDE_GROUPS if may_be_wide(schema, name) else min(_WIDE_GROUPS, integer_domain(schema, name).size)
+    size = _domain_size(schema, name)
+    return _WIDE_GROUPS if size is None or size > NARROW else min(_WIDE_GROUPS, size)
 
 
 def counted_columns(schema: Schema) -> list[str]:
@@ -397,7 +399,7 @@ def is_located(schema: Schema, name: str) -> bool:
     """Return whether a column may first be counted in public cells, to find those that hold rows."""
     column = schema.columns[name]
     listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # one more value may be missing
-    return may_be_wide(schema, name) and not listed and not has_groups(schema, name)
+    return not listed and not has_groups(schema, name) and may_be_wide(schema, name)
 
 
 def _tells_hour(schema: Schema, name: str) -> bool:
@@ -410,10 +412,16 @@ def _tells_hour(schema: Schema, name: str) -> bool:
 
 def may_be_wide(schema: Schema, name: str) -> bool:
     """Return whether a column has, or may turn out to have, too many values to be counted value by value."""
+    size = _domain_size(schema, name)
+    return size is None or size > NARROW
+
+
+def _domain_size(schema: Schema, name: str) -> int | None:
+    """Return how many values a column has; None where they are not known yet."""
     column = schema.columns[name]
     if column.listed and not column.domain:
-        return True
+        return None
     try:
-        return integer_domain(schema, name).size > NARROW
+        return integer_domain(schema, name).size
     except SchemaError:
-        return True
+        return None

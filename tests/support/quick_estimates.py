@@ -1,0 +1,33 @@
+"""What tests estimate from fewer draws than users do: no noise, no price and no rule hangs on their number.
+
+A fit of `statistics` draws rows to rake shares and to fit the target, and series to learn which ones look real; tests
+of how near its draws come to the data let it draw all of them. Classifiers of tables are forests and boosted trees:
+rows of a few columns need no hundred.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tiers
+
+from doublure.measures.tables import classifiers
+from doublure.methods.statistics.series import copula_plan
+from doublure.methods.statistics.tables import work
+
+WHOLE = ("golden", "methods", "networks")
+"""Folders and files of tests whose fits draw all of them; so do those of every process that a test starts."""
+FEW, MANY = 500, work.DRAWN
+_FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
+_TREES = 25
+
+
+def install() -> None:
+    """Let forests have fewer trees, and boosting fewer rounds."""
+    classifiers._TREES = _TREES
+
+
+def choose(test: Path) -> None:
+    """Say how many rows and series the next fits draw."""
+    whole = tiers.ALL or tiers.is_among(test, WHOLE)
+    work.DRAWN, copula_plan.LOOKED_AT = (MANY, _MANY_SERIES) if whole else (FEW, _FEW_SERIES)
