@@ -153,6 +153,8 @@ def check(
     if not isinstance(given, str):
         return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
     more = "Only the form of the first cells was looked at: add --values misfits.csv to list those that do not fit."
+    if any(column.listed and column.domain for column in Schema.load(schema).columns.values()):
+        more += "\n# Where a codebook spells a value in several ways, declare them: spellings: {TEXT: VALUE}."
     if not found.cells_to_come:
         looked = "names, sizes, forms and moments" if found.moments_read else "names, sizes and forms"
         more = f"Only {looked} were looked at: fit is the first to read the records."
@@ -252,8 +254,8 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
     if gate is None and refused and described.misfit == "refuse":
-        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other, "
-        remedy += "or write misfit: coerce"
+        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other "
+        remedy += "or spellings, or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):

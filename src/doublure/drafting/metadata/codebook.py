@@ -54,6 +54,8 @@ _FACTS = ("values", "bounds", "missing")
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
+_MAPPED = frozenset({"spellings"})
+"""Keys whose cells give a text for each text: ``Statutory = statutory | STAT = statutory``."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _LONGEST_FACTS, _SHORTEST_LIST = 110, 40
@@ -366,6 +368,8 @@ def _further_reader() -> Callable[[str, str], Any]:
             return found
         if key in texts:
             return text
+        if key in _MAPPED:
+            return dict(_mapped(text, key))
         if key in _PAIRS:
             return dict(zip(_PAIRS[key], map(str.strip, text.split("|")), strict=False))
         if key in lists:
@@ -375,6 +379,19 @@ def _further_reader() -> Callable[[str, str], Any]:
         return _bound(text)
 
     return read
+
+
+def _mapped(text: str, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a cell such as ``a = b | c = d``, or with one a line.
+
+    Raises:
+        SchemaError: One is no pair.
+    """
+    for part in filter(None, map(str.strip, re.split(r"[|\r\n]+", text))):
+        left, mark, right = (each.strip() for each in part.partition("="))
+        if not (left and mark and right):
+            raise SchemaError("has a part that is no pair", field=key, remedy="write TEXT = VALUE, separated by |")
+        yield left, right
 
 
 def _values(text: str, place: str) -> Any:
@@ -515,6 +532,8 @@ def _spellings(fact: Any) -> Iterator[str]:
         yield f"{joined}|"
     else:
         yield "|".join(map(_shown, fact.values())) if isinstance(fact, dict) else _shown(fact)
+        if isinstance(fact, dict):
+            yield " | ".join(f"{_shown(text)} = {_shown(each)}" for text, each in fact.items())
     yield json.dumps(fact, ensure_ascii=False) if isinstance(fact, str) else yaml_text.inline(fact)
 
 
