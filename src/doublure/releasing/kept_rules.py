@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from doublure.errors import printable
 from doublure.releasing.cells import Cells, DescribedColumn
 from doublure.releasing.reading import Batch, ContentMismatch, DescribedTable, key_names
 from doublure.schema.columns import Column, type_named
@@ -83,8 +82,8 @@ class RuleCheck:
         for rule, columns in self._of_rows.get(table.name, ()):
             numbers = {name: self._numbers(name, columns[name], batch, table) for name in rule.names}
             if (RuleSet([rule], columns).broken(numbers) & ~_shifted(numbers, columns)).any():
-                raise ContentMismatch(_said(rule), field)
-        for rule, columns in self._sums:
+                raise ContentMismatch(_said(rule, columns), field)
+        for rule, _ in self._sums:
             if table_of(rule.sum.of) == table.name:
                 self._add(rule, batch, table)
         for name, column in self._columns.items():
@@ -103,7 +102,7 @@ class RuleCheck:
             added = self._added.get(rule.sum.of, np.zeros(len(totals)))
             slack = columns[rule.sum.total].unit / 4 or _CLOSE * np.maximum(1.0, np.abs(totals))
             if (np.abs(totals - added) > slack).any():
-                raise ContentMismatch(_said(rule), field)
+                raise ContentMismatch(_said(rule, columns), field)
 
     def _numbers(self, name: str, column: Column, batch: Batch, table: DescribedTable) -> Floats:
         """Return ``(N,)`` numbers of a column; of a parent's column those of each row's parent."""
@@ -203,6 +202,5 @@ def _shifted(numbers: Mapping[str, Floats], columns: Mapping[str, Column]) -> An
     return found
 
 
-def _said(rule: Rule) -> str:
-    named = ", ".join(map(printable, rule.names))
-    return f"has a row that breaks the declared rule {rule.word} of {named}"
+def _said(rule: Rule, columns: Mapping[str, Column]) -> str:
+    return f"has a row that breaks a declared rule: {rule.requirement(columns)}"

@@ -65,9 +65,9 @@ def verify(
     Returns:
         The checks made: ``files`` counts those that the card lists, ``epsilon`` is its claim, ``fingerprint`` is
         the SHA-256 of ``card.json``, ``signature`` is None or ``{"key": its fingerprint, "known": whether key was
-        given}``, ``rules`` counts the declared rules that every released row keeps (``kept``), and those that a file
-        does not say enough for (``unchecked``; None without rows), ``page`` says what vouches for it (``ledger``, ``signature`` or ``drawn again``), and ``origin`` says
-        in a sentence who vouches for the card.
+        given}``, ``rules`` counts the declared rules that every released row keeps (``kept``) and those that the files
+        do not say enough for (``unchecked``), None without rows, ``page`` says what vouches for it (``ledger``,
+        ``signature`` or ``drawn again``), and ``origin`` says in a sentence who vouches for the card.
 
     Raises:
         GateFailed: Something does not match; the message names it.
