@@ -33,7 +33,7 @@ from pydantic import BaseModel
 from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
-from doublure.drafting.metadata.own_words import described, headings
+from doublure.drafting.metadata.own_words import asked_missing, described, headings, with_levels
 from doublure.drafting.metadata.ranges import Unclear, run
 from doublure.errors import DataError, DoublureError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
@@ -91,8 +91,12 @@ def keys_of_type(name: str) -> dict[str, str]:
         >>> keys_of_type("real")["precision"]
         'decimals'
     """
-    fields = type_named(name).model_fields.items()
-    return {each.alias or key: each.description or "" for key, each in fields}
+    return dict(_meanings(type_named(name)))
+
+
+@lru_cache
+def _meanings(model: type[BaseModel]) -> Mapping[str, str]:
+    return {each.alias or key: each.description or "" for key, each in model.model_fields.items()}
 
 
 def _column_models() -> Iterator[type[BaseModel]]:
@@ -288,7 +292,18 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     if cells.get("type", "").lower() == OMITTED:
         return Entry(place=place, description=description, omitted=True)
     facts, files = facts_with_files(read_facts(cells, place), folder, place, cells["column"])
-    return Entry(place=place, facts=facts, description=description, files=files)
+    facts, decided, notes = with_levels(facts, cells["column"])
+    asked, because = asked_missing(description, facts)
+    return Entry(
+        place=place,
+        facts=facts,
+        description=description,
+        notes=notes,
+        files=files,
+        decided=decided,
+        asked=asked,
+        because=because,
+    )
 
 
 def _taken(header: list[str], name: str) -> list[str]:
