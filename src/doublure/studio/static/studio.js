@@ -167,8 +167,7 @@ async function refresh(form) {
   const address = new URL(told(form, "data-part"), document.location);
   address.search = new URLSearchParams(new FormData(form)).toString();
   target.setAttribute("aria-busy", "true");
-  const asked = refreshes.get(form) + 1 || 1;
-  refreshes.set(form, asked);
+  const asked = refreshes.get(form); // what was typed until now: an answer to less is out of date, and not shown
   try {
     const answer = await fetch(address, { credentials: "same-origin" });
     const text = await answer.text();
@@ -190,6 +189,8 @@ document.addEventListener("input", (event) => {
   if (picked) { picked.checked = true; touched.add(picked); }
   if (told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
     document.getElementById(told(form, "data-live"))?.setAttribute("aria-busy", "true"); // heard, before it is asked for
+    refreshes.set(form, (refreshes.get(form) || 0) + 1);
+    for (const each of form.querySelectorAll("[data-of-kept]")) each.textContent = each.dataset.ofKept;
     clearTimeout(timer);
     timer = setTimeout(() => refresh(form), 200);
   }
