@@ -71,7 +71,7 @@ def default_levels(name: str, values: Sequence[object] = ()) -> tuple[int, ...] 
 
     Example:
         >>> default_levels("ZIP"), default_levels("region", ["DE11", "DE12", "FR10"]), default_levels("region")
-        ((1, 3), (1, 3), None)
+        ((1, 3), (1,), None)
     """
     return levels_named(name) or _grouping(tuple(map(label, values)), None, 1)
 
