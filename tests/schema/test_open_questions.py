@@ -106,9 +106,7 @@ def test_a_text_that_may_mean_missing_is_asked_about_and_not_declared(tmp_path: 
         ("X = not recorded", {"type": "id"}, None),
     ],
 )
-def test_only_words_of_missing_are_asked_about(
-    words: str, facts: dict[str, object], missing: list[str] | None
-) -> None:
+def test_only_words_of_missing_are_asked_about(words: str, facts: dict[str, object], missing: list[str] | None) -> None:
     assert asked_missing(words, facts)[0].get("missing") == missing
 
 

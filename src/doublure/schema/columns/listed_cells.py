@@ -101,7 +101,7 @@ def _other_places(
             found[text] = place[misfits]
         else:
             word = free_word([*place, *column.missing_tokens])
-            ways = f"map other spellings of a value, such as spellings: {{TEXT: {column.labels[0]}}}, "
+            ways = f"map other spellings of a value, such as spellings: {{TEXT: {label(column.domain[0])}}}, "
             ways += f"name an other for them, such as other: {word}"
             # It follows from the schema alone: whether a cell is NA must not show.
             ways += ", or list what is public" if _OF_R in place else f", list what is public, or {IF_OF_R}"
