@@ -61,7 +61,7 @@ def _likely_levels(name: str, texts: tuple[str, ...]) -> tuple[int, ...] | None:
 
 
 def default_levels(name: str, values: Sequence[object] = ()) -> tuple[int, ...] | None:
-    """Return the levels that a column has by default that somebody calls codes; None where nothing is in groups.
+    """Return the levels that a column of codes has by default; None where nothing is in groups.
 
     They are those of the public list that it is named after, else the prefixes by which its values fall into groups.
 

@@ -60,7 +60,7 @@ class RuleCheck:
         self._columns: dict[str, Column] = {}
         self.checked = self.unchecked = 0
         for home, rule, names in _declared(described):
-            columns = {own: column_of(entries[name]) for own, name in names.items()}
+            columns = {own: described_column(entries[name]) for own, name in names.items()}
             several = form != _CSV and any(column.missing_states > 1 for column in columns.values())
             if described["version"] < SINCE or several:  # other forms do not tell kinds of missing numbers apart
                 self.unchecked += 1
@@ -159,7 +159,7 @@ def _level(related: Mapping[str, Any], name: str) -> int:
     return level
 
 
-def column_of(entry: Mapping[str, Any]) -> Column:
+def described_column(entry: Mapping[str, Any]) -> Column:
     """Return the column that an entry of the dictionary describes, every fact known.
 
     Raises:

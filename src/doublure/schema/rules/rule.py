@@ -290,7 +290,7 @@ class Rule(Frozen):
         return "; ".join(f"{key}: {in_words(each)}" for key, each in self.model_dump(mode="json").items())
 
     def requirement(self, columns: Mapping[str, Column]) -> str:
-        """Return what it asks of a row, as whoever keeps the data says it: ``in must not be after out``."""
+        """Return what it asks of a row, in the words of a data steward: ``in must not be after out``."""
         named = list_names(self.names)
         return f"{named} must keep {self.word}"
 

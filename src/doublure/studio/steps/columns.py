@@ -144,13 +144,13 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     """Return what the form of one column shows."""
     known = type_ if type_ in types() else str(column.facts.get("type", "category"))
     schema = visit.studio.schema(visit.project)
-    proposal, why = _proposal_of(column, following_bounds(schema))
+    proposal, why = _find_proposal(column, following_bounds(schema))
     roles, declared = column.facts.get("roles") or ("",), visit.query.get("declare", "")
     proposed = {declared: visit.query.get("as", "")} | _beside_declared(declared, visit.query.get("as", ""))
     if type_named(known).identifies:
         proposed["pattern"] = id_pattern(misfits.public_words(visit, column.name))
     if known == _CODE and "parents" not in column.facts:
-        proposed["levels"] = "|".join(map(str, default_levels(column.name, _values_of(column)) or ()))
+        proposed["levels"] = "|".join(map(str, default_levels(column.name, _declared_values(column)) or ()))
     fields_of = fact_fields(schema, column, known)
     if declared == "missing":
         said = {"missing": visit.query.get("as", "")}
@@ -173,7 +173,7 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     }
 
 
-def _values_of(column: ProjectColumn) -> Sequence[object]:
+def _declared_values(column: ProjectColumn) -> Sequence[object]:
     values = column.facts.get("values")
     return values if isinstance(values, (list, tuple)) else ()
 
@@ -297,7 +297,7 @@ def _take_in(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
 
 
 def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
-    proposal, _ = _proposal_of(column, following_bounds(visit.studio.schema(visit.project)))
+    proposal, _ = _find_proposal(column, following_bounds(visit.studio.schema(visit.project)))
     if not proposal:
         return None
     named = [key for key, value in proposal.items() if _is_placeholder(key, value)]
@@ -329,7 +329,7 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
         for key, value in column.facts.items()
         if may_say(key, new) and key not in ("type", "dtype") and (value != UNDECLARED or needs(key, new))
     }
-    if new == _CODE and (levels := default_levels(column.name, _values_of(column))) is not None:
+    if new == _CODE and (levels := default_levels(column.name, _declared_values(column))) is not None:
         facts |= {"levels": list(levels)}
     return column.changed(facts=still_labelled({**kept, **facts}, column), left_out=False)
 
@@ -418,7 +418,7 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
     found = []
     following = following_bounds(schema)
     for column in project.columns:
-        proposal, why = _proposal_of(column, following)
+        proposal, why = _find_proposal(column, following)
         missing = tuple(still.get(schema.path_of(column.name), ())) if not column.left_out else ()
         cost = prices.get(column.name, 0.0) if not column.left_out else 0.0
         state = _LEFT if column.left_out else "undeclared" if missing else "learned" if cost else "declared"
@@ -455,7 +455,7 @@ def _unlike_stored(column: ProjectColumn) -> str:
     return "cells are stored as numbers, and no declared value is one: write the codes, such as 1 = male | 2 = female"
 
 
-def _proposal_of(column: ProjectColumn, following: Mapping[str, Proposal]) -> tuple[Mapping[str, Any], str]:
+def _find_proposal(column: ProjectColumn, following: Mapping[str, Proposal]) -> tuple[Mapping[str, Any], str]:
     """Return a column's proposal and its condition: the draft's, or bounds that follow from what was said since."""
     later = following.get(column.name)
     if later is None or later.column is None:
