@@ -231,9 +231,9 @@ class ReceivedTable:
                 return low + step * np.arange(math.ceil((high - low + 1) / step) + 1)
             return np.linspace(low, high, _BINS + 1)
         last = math.floor(high) + 1 if told.model.integral else high
-        step = max(_round_step((last - low) / _BINS), 1.0 if told.model.integral else 0.0)
-        first, end = math.floor(low / step), math.ceil(last / step)
-        return np.array([_multiple(place, step) for place in range(first, max(end, first + 1) + 1)])
+        width = max(_round_step((last - low) / (_BINS - 1)), 1.0 if told.model.integral else 0.0)
+        first, end = math.floor(low / width), math.ceil(last / width)
+        return np.array([_multiple(place, width) for place in range(first, max(end, first + 1) + 1)])
 
     def _margin(self, where: Mapping[str, object], rows: int) -> dict[str, float | None]:
         """Return the margin of a count, in rows of the bundle: of one column's values, whose noise adds up."""

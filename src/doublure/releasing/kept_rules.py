@@ -25,13 +25,20 @@ from doublure.schema.rules.rule_set import RuleSet
 SINCE = 2
 """The version of dictionaries from which on they say all that rules ask of columns."""
 _CLOSE = 1e-9
-_CSV = ".csv"
+_CSV, _ARRAYS, _SINGLE = ".csv", ".npz", "float32"
 
 
 class _AskedRule(NamedTuple):
     """A rule, and the columns that it names, by its own names."""
 
     rule: Rule
+    columns: Mapping[str, Column]
+
+
+class _AskedSum(NamedTuple):
+    """A sum over the rows of another table, and its columns."""
+
+    rule: ChildSum
     columns: Mapping[str, Column]
 
 
@@ -54,20 +61,20 @@ class RuleCheck:
         self._related: Mapping[str, Any] = described.get("related") or {}
         entries = {str(entry["name"]): entry for entry in described["columns"]}
         self._of_rows: dict[str, list[_AskedRule]] = {}
-        self._sums: list[_AskedRule] = []
+        self._sums: list[_AskedSum] = []
         self._held: dict[str, list[Floats]] = {}
         self._added: dict[str, Floats] = {}
         self._columns: dict[str, Column] = {}
         self.checked = self.unchecked = 0
         for home, rule, names in _declared(described):
             columns = {own: described_column(entries[name]) for own, name in names.items()}
-            several = form != _CSV and any(column.missing_states > 1 for column in columns.values())
-            if described["version"] < SINCE or several:  # other forms do not tell kinds of missing numbers apart
+            vague = any(_is_vague(column, entries[names[own]], form) for own, column in columns.items())
+            if described["version"] < SINCE or vague:
                 self.unchecked += 1
                 continue
             self.checked += 1
             if isinstance(rule, ChildSum):
-                self._sums.append(_AskedRule(rule, columns))
+                self._sums.append(_AskedSum(rule, columns))
             else:
                 self._of_rows.setdefault(home, []).append(_AskedRule(rule, columns))
             if self._related and all(own == name for own, name in names.items()):  # of several tables
@@ -83,9 +90,9 @@ class RuleCheck:
             numbers = {name: self._numbers(name, columns[name], batch, table) for name in rule.names}
             if (RuleSet([rule], columns).broken(numbers) & ~_shifted(numbers, columns)).any():
                 raise ContentMismatch(_said(rule, columns), field)
-        for rule, _ in self._sums:
-            if table_of(rule.sum.of) == table.name:
-                self._add(rule, batch, table)
+        for added, _ in self._sums:
+            if table_of(added.sum.of) == table.name:
+                self._add(added, batch, table)
         for name, column in self._columns.items():
             of, _, own = name.partition(".")
             if of == table.name:
@@ -109,7 +116,8 @@ class RuleCheck:
         of, _, own = name.partition(".") if name in self._columns else (table.name, "", name)
         if of == table.name:
             return numbers_in(batch[own], column, table.column(own))
-        return self._column(name)[self._parents(batch, table)]
+        found: Floats = self._column(name)[self._parents(batch, table)]
+        return found
 
     def _column(self, name: str) -> Floats:
         """Return all numbers of a column that is held."""
@@ -126,8 +134,14 @@ class RuleCheck:
     def _add(self, rule: ChildSum, batch: Batch, table: DescribedTable) -> None:
         own, rows = rule.sum.of.partition(".")[2], len(self._column(rule.sum.total))
         numbers = numbers_in(batch[own], self._columns[rule.sum.of], table.column(own))
-        more = np.bincount(self._parents(batch, table), weights=numbers, minlength=rows)
-        self._added[rule.sum.of] = self._added.get(rule.sum.of, 0.0) + more
+        more: Floats = np.bincount(self._parents(batch, table), weights=numbers, minlength=rows).astype(np.float64)
+        self._added[rule.sum.of] = self._added.get(rule.sum.of, np.zeros(len(more))) + more
+
+
+def _is_vague(column: Column, entry: Mapping[str, Any], form: str) -> bool:
+    """Return whether a form of file says less of a column than rules ask: its kind of missing, or all of its digits."""
+    single = form == _ARRAYS or entry.get("dtype") == _SINGLE
+    return (form != _CSV and column.missing_states > 1) or (single and column.plain and not column.unit)
 
 
 def _declared(described: Mapping[str, Any]) -> Iterator[tuple[str, Rule, dict[str, str]]]:
@@ -180,7 +194,8 @@ def numbers_in(cells: Cells, column: Column, told: DescribedColumn) -> Floats:
     if not told.labelled:
         return column.snapped(cells.astype(np.float64))
     places = {value: float(place) for place, value in enumerate(told.values)}
-    numbers: Floats = pd.Series(cells, dtype=object).map(places).to_numpy(dtype=np.float64, na_value=np.nan)
+    found = pd.Series(cells, dtype=object).map(places)
+    numbers: Floats = np.array(found.to_numpy(dtype=np.float64, na_value=np.nan))
     if column.missing_states > 1:  # a mapping makes all missing cells alike
         gone = pd.isna(cells)
         numbers[gone] = [math.nan if cell is None else cell for cell in cells[gone]]

@@ -199,13 +199,13 @@ def described(
     facts = labelled(facts, labels | of_missing)
     read, files = facts_with_files({**facts, **further}, folder, place, name)
     read, decided, lacking = with_levels(read, name)
-    read, more = _complete(read)
+    read, also = _complete(read)
     asked, because = asked_missing(words, read)
     return Entry(
         place=place,
         facts=read,
         description=meaning(words),
-        notes=(*notes, *unread, *lacking, *more),
+        notes=(*notes, *unread, *lacking, *also),
         files={key: fact for key, fact in files.items() if key in read},
         decided=(*filter(None, [of_a_list]), *decided),
         asked=asked,
