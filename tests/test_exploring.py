@@ -10,7 +10,9 @@ import pytest
 import doublure as db
 from doublure.errors import GateFailed, SettingError
 from doublure.releasing.bundle import preview
+from doublure.releasing.cells import DescribedColumn
 from doublure.releasing.exploring import ReceivedTable
+from doublure.releasing.reading import DescribedTable
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,27 @@ def test_a_margin_is_that_of_the_card_in_rows_of_the_bundle(table, received):
     assert "± " in one.sentence
     assert "off by more than" in several.sentence
     assert "no margin" in table.count().sentence
+
+
+@pytest.mark.parametrize(
+    ("type_", "bounds", "first", "last"),
+    [
+        ("integer", [17, 90], "15 to 19", "90 to 94"),
+        ("integer", [0, 5], "0", "5"),
+        ("integer", [0, 1_000_000], "0 to 99999", "1000000 to 1099999"),
+        ("real", [0.0, 20.0], "0 to 2", "18 to 20"),
+        ("real", [-1.0, 1.0], "-1 to -0.8", "0.8 to 1"),
+        ("real", [0.0, 1e7], "0 to 1,000,000", "9,000,000 to 10,000,000"),
+    ],
+)
+def test_bins_of_numbers_begin_at_round_ones(tmp_path, type_, bounds, first, last):
+    entry = {"name": "x", "type": type_, "values": None, "bounds": bounds, "precision": 2, "missing": False}
+    told = DescribedTable(name="data", columns=(DescribedColumn.from_entry(entry, "x"),))
+    (tmp_path / "data.csv").write_text(f"x\n{bounds[0]}\n{bounds[1]}\n")
+    found = ReceivedTable(tmp_path / "data.csv", told, {}).distribution("x")
+    assert (found[0].label, found[-1].label) == (first, last)
+    assert found[0].rows == found[-1].rows == 1
+    assert 5 <= len(found) <= 20
 
 
 def test_distributions_add_up_to_the_rows(table, frame):

@@ -211,7 +211,7 @@ class Forged:
             with contextlib.suppress(ContentMismatch, SettingError):  # then nobody can draw it
                 card = self.card
                 about = {"watermark": card["watermark"], "guarantee": card["guarantee"]["sentence"]}
-                write_page(self.path, card, check_contents(self.path, card, about))
+                write_page(self.path, card, check_contents(self.path, card, about)[0])
         self.hash_again()
         key = signing.signing_key(self.world.forger, self.path)
         signing.sign(self.path, (self.path / "card.json").read_bytes(), key)

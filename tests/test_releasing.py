@@ -507,6 +507,7 @@ def test_an_intact_bundle_is_intact(released):
     assert checked.pop("origin").startswith("who wrote the card is not checked: compare this fingerprint with the pub")
     assert checked == {
         "files": 7, "guarantee": sentence, "ledger": None, "epsilon": 2.0, "executed": True, "signature": None,
+        "rules": {"kept": 0, "unchecked": 0},
         "page": "drawn again", "fingerprint": fingerprint,
     }  # fmt: skip
     assert verify(bundle, ledger=ledger)["ledger"] == read_card(bundle)["ledger"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,14 @@ def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
     pd.testing.assert_frame_equal(found, open_table(pd.concat([FRAME, LAST], ignore_index=True)).load(SCHEMA).frame)
     again = written(tmp_path / f"again{ending}", [FRAME, FRAME.iloc[:0], LAST])
     assert path.read_bytes() == again.read_bytes()
+
+
+def test_a_sheet_holds_a_number_in_its_fewest_digits(tmp_path: Path) -> None:
+    drawn = FRAME.assign(real=[0.69, 0.1, 1.003])
+    path = written(tmp_path / "a.xlsx", [drawn])
+    with zipfile.ZipFile(path) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    assert all(f"<v>{text}</v>" in sheet for text in ("0.69", "0.1", "1.003"))
 
 
 def test_a_sheet_holds_numbers_dates_and_text_that_is_not_run(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def test_records_that_keep_the_rules_are_read_as_they_are(misfit: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "rule", "columns", "became"),
     [
-        ("income", 77, "implies", "age, income", ("income", np.nan)),
-        ("group", "2", "determines", "code, group", ("group", "1")),
-        ("t", 99, "sum", "t, a, b", ("t", 6)),
+        ("income", 77, "if age is from 0 to 14, then income must be missing", "age, income", ("income", np.nan)),
+        ("group", "2", "group must be what the list gives for code", "code, group", ("group", "1")),
+        ("t", 99, "t must be a + b", "t, a, b", ("t", 6)),
     ],
 )
 def test_one_that_breaks_a_rule_is_refused_or_mended(
@@ -76,7 +76,7 @@ def test_one_that_breaks_a_rule_is_refused_or_mended(
     frame = broken(name, value)
     with pytest.raises(DataError) as caught:
         open_table(frame).load(schema("refuse"))
-    assert caught.value.message == f"has records that break the rule {rule}"
+    assert caught.value.message == f"has records that break a rule: {rule}"
     assert caught.value.field == columns
     assert "misfit: coerce" in str(caught.value.remedy)
     assert str(value) not in str(caught.value)

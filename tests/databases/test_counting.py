@@ -292,7 +292,7 @@ columns:
   above: {type: real, bounds: [0, 3], missing: ["-1", "-2"]}
   stay: {type: integer, bounds: [0, 9000], missing: true}
   code: {type: code, values: [A00, A01, B10, 'C.1.25', C.130], levels: [1, 3], unlisted: chapter, other: none,
-    missing: true}
+    spellings: {b10: B10, Ä12: A01}, missing: true}
 constraints:
   - {point: [lon, lat], region: REGION}
   - {at_most: [born, came, went]}

@@ -129,12 +129,12 @@ def test_one_that_does_not_fit_is_refused(rules: str, words: str) -> None:
 
 
 def test_records_that_break_it_are_refused_fixed_and_named() -> None:
-    with pytest.raises(DataError, match="a, b: has records that break the rule even"):
+    with pytest.raises(DataError, match="a, b: has records that break a rule: a and b must keep even"):
         open_table(RECORDS).load(schema_of())
     fixed = open_table(RECORDS).load(schema_of("coerce")).frame
     pd.testing.assert_frame_equal(fixed, open_table(SOUND).load(schema_of()).frame)
     assert [(found.row, found.why) for found in misfits(schema_of(), RECORDS)] == [
-        (1, "the record breaks the rule even")
+        (1, "the row breaks a rule: a and b must keep even")
     ]
 
 

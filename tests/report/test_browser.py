@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-import subprocess
 from importlib.resources import files
 
 import numpy as np
@@ -29,7 +28,6 @@ WIDTH = 390
 SHEET = 688
 """What an A4 sheet leaves between its margins, in CSS pixels."""
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DARK = "--blink-settings=preferredColorScheme=0"
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
 TEXT, LARGE_TEXT = 4.5, 3.0
 """What WCAG 2.2 AA asks for."""
@@ -132,40 +130,62 @@ def public_page(card):
 
 
 PAGES = ("evaluation", "series_page", "audit_page", "comparison_page", "public_page")
+HOSTILE = {"evaluation": "hostile_report"}
+"""The page -> the fixture that makes it, where it has another name."""
 
 
 @pytest.fixture
 def a_page(request):
-    if request.param == "evaluation":
-        return request.getfixturevalue("hostile_report").to_html()
-    return request.getfixturevalue(request.param)
+    found = request.getfixturevalue(HOSTILE.get(request.param, request.param))
+    return found if isinstance(found, str) else found.to_html()
 
 
-@pytest.fixture
-def browse(tmp_path):
-    """Return what a browser says after it has loaded a page: its document."""
+@pytest.fixture(scope="module")
+def launched():
+    """What starts a browser, with options of its command line."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if BROWSER is None:
         pytest.skip("no browser is here")
+    with api.sync_playwright() as playwright:
 
-    def of(text, *options):
-        file = tmp_path / "page.html"
-        file.write_text(text)
-        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-        said = [*words, *QUIET, *options, "--dump-dom", file.as_uri()]
-        return subprocess.run(said, capture_output=True, text=True, timeout=120, check=True).stdout
+        def launch(*options):
+            words = ["--no-sandbox", "--disable-gpu", *QUIET, *options]
+            return playwright.chromium.launch(
+                executable_path=BROWSER, args=words, ignore_default_args=["--hide-scrollbars"]
+            )
 
-    return of
+        yield launch
+
+
+@pytest.fixture(scope="module")
+def browser(launched):
+    """One browser for all pages; each is loaded in a context of its own, which shares nothing with another."""
+    found = launched()
+    yield found
+    found.close()
 
 
 @pytest.fixture
-def measured(browse):
+def measured(browser, tmp_path):
     """Return what a page is like in a window, as wide as a phone: its width, its wide regions, its texts' contrast."""
 
-    def of(page, *options, width=WIDTH):
-        said = browse(MEASURE % (width, html.escape(page)), *options)
-        return json.loads(html.unescape(re.search("FOUND(.*)END", said, re.DOTALL).group(1)))
+    def of(page, scheme="light", width=WIDTH):
+        said = loaded(browser, tmp_path, MEASURE % (width, html.escape(page)), scheme)
+        return json.loads(re.search("FOUND(.*)END", said, re.DOTALL).group(1))
 
     return of
+
+
+def loaded(browser, folder, text, scheme="light"):
+    """Return what stands in a page once it is loaded from a file."""
+    file = folder / "page.html"
+    file.write_text(text)
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1600, "height": 900})
+    page = context.new_page()
+    page.goto(file.as_uri())
+    found = page.evaluate("document.body.textContent")
+    context.close()
+    return found
 
 
 def too_faint(found):
@@ -186,11 +206,11 @@ def test_a_page_that_is_wider_is_found(public_page, measured):
 
 
 @exhaustive
-@pytest.mark.parametrize("options", [(), (DARK,)], ids=["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("a_page", PAGES, indirect=True)
-def test_every_text_is_legible(a_page, options, measured):
-    found = measured(a_page, *options)
-    assert (sum(found["paper"][:3]) < 200) == bool(options)  # the browser shows what was asked for
+def test_every_text_is_legible(a_page, scheme, measured):
+    found = measured(a_page, scheme)
+    assert (sum(found["paper"][:3]) < 200) == (scheme == "dark")  # the browser shows what was asked for
     assert len(found["texts"]) > 40
     assert too_faint(found) == []
 
@@ -267,31 +287,41 @@ def test_a_card_shows_what_each_access_cost(card, measured):
     assert touched[1] <= touched[2]
 
 
-def requests_of(browse, page, log):
-    """Return the addresses outside of this machine's files that a page asks for, by the browser's own log."""
-    browse(page, f"--log-net-log={log}")
+PLANTED = '<main><img src="http://elsewhere.invalid/%s.png"><a href="http://example.org/%s">a</a>'
+
+
+@pytest.fixture(scope="module")
+def asked(request, launched, tmp_path_factory):
+    """The addresses that any page asked for outside of this machine's files, by the log of a browser of its own."""
+    folder = tmp_path_factory.mktemp("requests")
+    log = folder / "net.json"
+    pages = {name: value for name in PAGES if (value := request.getfixturevalue(HOSTILE.get(name, name)))}
+    pages = {name: value if isinstance(value, str) else value.to_html() for name, value in pages.items()}
+    pages["open"] = pages["public_page"].replace("default-src 'none'", "default-src *")
+    pages["open"] = pages["open"].replace("img-src data:", "img-src *")
+    own = launched(f"--log-net-log={log}")
+    for name, page in pages.items():
+        loaded(own, folder, page.replace("<main>", PLANTED % (name, name)))
+    own.close()
     text = log.read_text()
     found = json.loads(text if text.rstrip().endswith("}") else text.rstrip().rstrip(",") + "]}")
-    asked = {str(event.get("params", {}).get("url", "")) for event in found["events"]}
-    return {url for url in asked if "elsewhere.invalid" in url or "example.org" in url}
+    every = {str(event.get("params", {}).get("url", "")) for event in found["events"]}
+    return {url for url in every if "elsewhere.invalid" in url or "example.org" in url}
 
 
 @exhaustive
-@pytest.mark.parametrize("a_page", PAGES, indirect=True)
-def test_no_request_leaves_a_page(a_page, browse, tmp_path):
-    planted = a_page.replace(
-        "<main>", '<main><img src="http://elsewhere.invalid/x.png"><a href="http://example.org">a</a>'
-    )
-    assert requests_of(browse, planted, tmp_path / "net.json") == set()  # the page's own policy forbids it
-    addresses = re.findall(r'(?:src|srcset|poster|data|xlink:href)="([^"]*)"', a_page)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_request_leaves_a_page(name, asked, request):
+    assert not [url for url in asked if url.endswith((f"/{name}", f"/{name}.png"))]  # the page's own policy forbids it
+    page = request.getfixturevalue(HOSTILE.get(name, name))
+    text = page if isinstance(page, str) else page.to_html()
+    addresses = re.findall(r'(?:src|srcset|poster|data|xlink:href)="([^"]*)"', text)
     assert all(address.startswith(("data:image/png;base64,", "#")) for address in addresses)
 
 
 @exhaustive
-def test_a_request_that_leaves_is_found(public_page, browse, tmp_path):
-    open_page = public_page.replace("default-src 'none'", "default-src *").replace("img-src data:", "img-src *")
-    planted = open_page.replace("<main>", '<main><img src="http://elsewhere.invalid/x.png">')
-    assert requests_of(browse, planted, tmp_path / "net.json") == {"http://elsewhere.invalid/x.png"}
+def test_a_request_that_leaves_is_found(asked):
+    assert asked == {"http://elsewhere.invalid/open.png"}
 
 
 def test_what_is_unseen_in_a_table_scrolls_with_the_table():

@@ -94,8 +94,8 @@ SAID = {
 """What a cell of allowed values says, of a column whose type nobody gives."""
 UNREAD = {
     "0 to 1.000": "the point may stand for thousands",
-    "0,5 to 3": "a range stands in it",
-    "1,000": "the comma may stand for thousands",
+    "0,5 to 3": "a range stands among other words",
+    "1,000": "a comma may stand for thousands",
     "0 to 100 thousand": "behind the range",
     "1 to 5, 9 = unknown": "behind the range",
     "1-3; 4-6": "behind the range",
@@ -112,7 +112,7 @@ UNREAD = {
     "yes, if known": "a sentence",
     "5 digits": "one text alone",
     "06:00; noon, or later": None,
-    "see list icd10.txt": "write {file: icd10.txt}",
+    "see list icd10.txt": "no list of codes called icd10.txt lies beside it",
     "at least 0": "one text alone",
 }
 """What is not read of such a cell, and a part of why; None where a list is read all the same."""
@@ -126,7 +126,7 @@ UNCERTAIN = {
     "low,,number,,not known,": ("missing cells: not known (it may be a sentence",),
     "nr,,ID,,n/a,": ("missing cells: n/a (type id has none)",),
     "who,,fake,,,": ("type: fake (it needs as in a column of its own, or fake: and one of person_name",),
-    "zz,,code,a|b,,": ("read as category: code (its groups are not given",),
+    "zz,,code,a|b,,": ("read as category: code (no two of its codes begin alike",),
     "zy,,code,,,": ("read as category: code (its list is not given)",),
 }
 
@@ -235,7 +235,7 @@ def test_what_was_read_and_what_was_not_is_told_row_by_row(tmp_path, capsys):
     made = drafted(tmp_path / "data.csv", tmp_path / "codes.csv")
     assert [each.line for each in made.reading] == [
         "cost: 0 to 1,000,000",
-        "icd: not read of its values: see list icd10.txt (for a list in a file write {file: icd10.txt})",
+        "icd: not read of its values: see list icd10.txt (no list of codes called icd10.txt lies beside it)",
     ]
     assert made.not_read == "Not read of the codebook: the headings Owner; what the rows of icd say in part."
     text = made.to_yaml()

@@ -64,7 +64,7 @@ def test_every_type_and_key_is_described() -> None:
         *("as", "by", "form", "from", "locale", "order", "pattern", "per", "sex", "value", "who"),
         *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
         *("date_format", "dtype", "format", "value_labels", "written"),
-        *("levels", "parents", "unlisted"),
+        *("levels", "parents", "spellings", "unlisted"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

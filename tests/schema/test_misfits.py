@@ -91,7 +91,7 @@ def test_rules_are_looked_at_where_cells_fit(tmp_path: Path) -> None:
     fitting = FRAME.assign(age=["30", "3", "3", "?", "30", "7"], job=["cook", "nurse", "nurse", "cook", "cook", "cook"])
     list_misfits(Schema.parse(TEXT), fitting, tmp_path / "out.csv")
     assert [row for row in rows(tmp_path / "out.csv") if "rule" in row[3]] == [
-        ("6", "age, job", "", "the record breaks the rule implies")
+        ("6", "age, job", "", "the row breaks a rule: if age is from 0 to 14, then job must be nurse")
     ]
 
 
@@ -105,7 +105,8 @@ def test_what_a_fit_takes_is_listed_and_closes_no_gate(
     Path("s.yaml").write_text(f"{head}{columns}\nconstraints: [{{at_most: [a, b]}}]\n")
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 0
     assert (
-        "# a, b (1 ×): the record breaks the rule at_most, and a fit takes it all the same" in capsys.readouterr().out
+        "# a, b (1 ×): the row breaks a rule: a must not be above b; a fit takes it all the same"
+        in capsys.readouterr().out
     )
     assert [(row[0], row[1]) for row in rows(tmp_path / "out.csv")] == [("2", "a, b")]
 

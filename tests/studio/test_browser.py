@@ -300,6 +300,32 @@ def test_a_killed_server_loses_no_fit(ready, enter, tmp_path):
         visitor.page.goto("about:blank")
 
 
+def test_a_forecast_of_what_was_typed_before_is_marked_and_not_shown(ready, enter, tmp_path):
+    folder = Path(shutil.copytree(ready, tmp_path / "project"))
+    with running(folder) as address:
+        visitor = enter(address.url)
+        visitor.go("/budget")
+        forecast = visitor.page.locator("#forecast")
+        assert forecast.get_attribute("data-stale") is None
+        held = []
+        visitor.page.route("**/budget/forecast?*", lambda route: held.append(route))
+        visitor.page.locator("#decided_name").fill("Jo")
+        assert forecast.get_attribute("data-stale") is None  # a name changes no figure
+        visitor.page.locator("#epsilon").fill("0.7")
+        assert forecast.get_attribute("data-stale") == ""
+        assert "not of what stands here now" in visitor.page.locator("#made").inner_text()
+        until(lambda: visitor.page.wait_for_timeout(50) is None and len(held) == 1)
+        visitor.page.locator("#epsilon").fill("0.9")
+        held[0].fulfill(body="<p>of 0.7</p>", content_type="text/html")
+        until(lambda: visitor.page.wait_for_timeout(50) is None and len(held) == 2)
+        assert "of 0.7" not in forecast.inner_text()
+        assert forecast.get_attribute("data-stale") == ""
+        held[1].fulfill(body="<p>of 0.9</p>", content_type="text/html")
+        visitor.wait("of 0.9")
+        assert forecast.get_attribute("data-stale") is None
+        assert forecast.get_attribute("aria-busy") is None
+
+
 def test_two_tabs_overwrite_nothing(walked, enter, tmp_path):
     shutil.copytree(walked, tmp_path / "tabs")
     with running(tmp_path / "tabs") as address:

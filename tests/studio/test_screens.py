@@ -357,7 +357,7 @@ def test_a_codebook_in_own_words_says_what_was_not_read_of_it(studio, folder):
     (folder / "own.csv").write_text(OWN_WORDS)
     answer = studio.post("/data/choose", place="visits.csv", codebook="own.csv", form="codebook")
     assert "Not read of the codebook: the headings Owner; what the rows of ward say in part." in answer.text
-    why = "Codebook: not read of its values: see list wards.txt (for a list in a file write {file: wards.txt})"
+    why = "Codebook: not read of its values: see list wards.txt (no list of codes called wards.txt lies beside it)"
     assert why in unescape(studio.get("/columns").text)
     age = studio.project.column("age")
     assert (age.facts["bounds"], age.facts["missing"], age.unread) == ([0, 1000], ["", "n/a"], ())

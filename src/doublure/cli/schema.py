@@ -156,6 +156,8 @@ def check(
     if not found.cells_to_come:
         looked = "names, sizes, forms and moments" if found.moments_read else "names, sizes and forms"
         more = f"Only {looked} were looked at: fit is the first to read the records."
+    elif any(column.listed and column.domain for column in Schema.load(schema).columns.values()):
+        more = f"Where a codebook spells a value in several ways, declare it: spellings: {{TEXT: VALUE}}.\n# {more}"
     return replace(said, text=f"{said.text}\n# {more}")
 
 
@@ -234,7 +236,7 @@ def _counted(number: int, word: str) -> str:
 def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
-    from doublure.drafting.misfits import TOLERATED, is_unread, list_misfits
+    from doublure.drafting.misfits import is_tolerated, is_unread, list_misfits
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
@@ -249,11 +251,11 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     if notes and interactive():
         lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in notes)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
-    refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
+    refused = [(column, count) for (column, why), count in counts.items() if not is_tolerated(why)]
     gate = said.gate
     if gate is None and refused and described.misfit == "refuse":
-        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other, "
-        remedy += "or write misfit: coerce"
+        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other "
+        remedy += "or spellings, or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):

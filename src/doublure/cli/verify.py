@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -44,8 +45,19 @@ def verify(
     files = f"its {number} files are its card and those that the card lists, and hold what it says"
     price = _price(checked["recomputed_epsilon"], checked["epsilon"])
     ran = _RAN[checked["executed"]]
-    text = f"{bundle} agrees with its card: {files};{price}{ran} {checked['origin']}."
+    kept = _rules(checked["rules"])
+    text = f"{bundle} agrees with its card: {files};{kept}{price}{ran} {checked['origin']}."
     return VerbResult(data=checked, text=text)
+
+
+def _rules(found: Mapping[str, int] | None) -> str:
+    """Return what was found of the declared rules."""
+    if found is None or not any(found.values()):
+        return ""
+    kept, unchecked = found["kept"], found["unchecked"]
+    told = f" every row keeps {'the declared rule' if kept == 1 else f'all {kept} declared rules'};" if kept else ""
+    more = f" {unchecked} declared {'rule was' if unchecked == 1 else 'rules were'} not checked;" if unchecked else ""
+    return told + more
 
 
 def _price(found: float | None, claimed: float | None) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from doublure.drafting.code_lists import begun_by, unlevelled
 from doublure.drafting.identities import identities_for
+from doublure.drafting.metadata.own_words import asked_missing
 from doublure.drafting.mixed_missing import both_kinds, lone_text
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.storage_types import is_blank
@@ -92,6 +93,15 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
                 f"type: code, levels: {list(levels)}",
             )
         for name, column in table.columns.items():
+            said = {"type": column.shown_type, "missing": column.fact("missing"), "values": [*column.domain]}
+            said["missing"] = [*column.missing_texts] if column.missing_states > 1 else said["missing"]
+            asked, because = asked_missing(column.description or "", said)
+            if asked:
+                yield Ask(
+                    f"{place}columns.{printable(name)}.missing",
+                    f"may mean a missing cell, as {because}; if so, list it",
+                    f"missing: {yaml_text.inline(asked['missing'])}",
+                )
             text = lone_text(column)
             if text is not None and not is_blank(text):
                 yield Ask(

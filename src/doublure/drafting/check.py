@@ -23,7 +23,14 @@ from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.asks import asks_of
 from doublure.drafting.codebook import SECTIONS
-from doublure.drafting.proposals import Proposal, key_line, named_proposal, proposed_line, series_line
+from doublure.drafting.proposals import (
+    Proposal,
+    following_bounds,
+    key_line,
+    named_proposal,
+    proposed_line,
+    series_line,
+)
 from doublure.drafting.storage_types import Storage
 from doublure.drafting.stored_forms import drafted_type, stored_forms
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
@@ -277,6 +284,7 @@ def _undeclared(schema: Schema, forms: Mapping[str, Proposal]) -> Iterator[Findi
         yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
     columns = {schema.path_of(name): column for name, column in schema.columns.items()}
     shown = {schema.path_of(name): name for name in schema.columns}
+    following = {schema.path_of(name): each for name, each in following_bounds(schema).items()}
     for path in schema.undeclared:
         if path == UNIT_ID:
             message = f"{_listed(schema.open_ids)}, and unit.id does not say whose; it names people, or records do"
@@ -294,11 +302,16 @@ def _undeclared(schema: Schema, forms: Mapping[str, Proposal]) -> Iterator[Findi
         part = under.rpartition(".")[2].removesuffix("s") or "label"
         out = "" if column is None else f", or take the {part} out"
         ways = f"declare it{', learn it' if price else ''}{out}"
+        likely = following.get(path.rpartition(".")[0]) if fact == "bounds" else None
+        if likely is not None:
+            ways = f"declare it as proposed, if {likely.why}"
         yield Finding(
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get(("" if under == _TABLES else name, fact), _MISSING)
+            declare=f"bounds: {yaml_text.inline(likely.column['bounds'])}"
+            if likely is not None and likely.column is not None
+            else _DECLARE.get(("" if under == _TABLES else name, fact), _MISSING)
             if column is None
             else column.placeholder(fact),
             learn=price,

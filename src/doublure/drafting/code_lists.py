@@ -38,6 +38,11 @@ def levels_named(name: str) -> tuple[int, ...] | None:
     return next((levels for pattern, levels in _NAMED.items() if pattern.search(name)), None)
 
 
+def is_code(text: str) -> bool:
+    """Return whether a text has the form of a code, with a digit in it, and no more than a few letters before that."""
+    return _CODE.fullmatch(text) is not None
+
+
 def likely_levels(name: str, values: Sequence[object]) -> tuple[int, ...] | None:
     """Return the prefixes by which declared values fall into groups; None where they do not look like codes.
 
@@ -52,11 +57,39 @@ def likely_levels(name: str, values: Sequence[object]) -> tuple[int, ...] | None
 def _likely_levels(name: str, texts: tuple[str, ...]) -> tuple[int, ...] | None:
     if len(texts) < FEWEST or not all(map(_CODE.fullmatch, texts)):
         return None
-    longest = max(sum(char.isalnum() for char in text) for text in texts)
+    return _grouping(texts, levels_named(name), _SHARED)
+
+
+def default_levels(name: str, values: Sequence[object] = ()) -> tuple[int, ...] | None:
+    """Return the levels that a column of codes has by default; None where nothing is in groups.
+
+    They are those of the public list that it is named after, else the prefixes by which its values fall into groups.
+
+    Args:
+        name: The column's name.
+        values: Its declared values. Public.
+
+    Example:
+        >>> default_levels("ZIP"), default_levels("region", ["DE11", "DE12", "FR10"]), default_levels("region")
+        ((1, 3), (1,), None)
+    """
+    return levels_named(name) or _grouping(tuple(map(label, values)), None, 1)
+
+
+def _grouping(texts: Sequence[str], lengths: Sequence[int] | None, shared: int) -> tuple[int, ...] | None:
+    """Return the coarsest and the finest prefixes by which texts fall into groups; None where none do.
+
+    Args:
+        texts: The codes.
+        lengths: Prefixes to try; None: all.
+        shared: The fewest codes of a group on average.
+    """
+    longest = max((sum(char.isalnum() for char in text) for text in texts), default=0)
     found: list[tuple[int, int]] = []
-    for length in levels_named(name) or range(1, longest):
+    for length in lengths or range(1, longest):
         groups = len({CodeTree.of_prefixes([length]).above(text) for text in texts})
-        if groups > max([_GROUPS - 1, *(number for _, number in found)]) and _SHARED * groups <= len(texts):
+        most = len(texts) - 1 if shared == 1 else len(texts) // shared
+        if max([_GROUPS - 1, *(number for _, number in found)]) < groups <= most:
             found.append((length, groups))
     levels = [length for length, _ in found]
     return tuple(dict.fromkeys((levels[0], levels[-1]))) if levels else None

@@ -46,6 +46,9 @@ class Entry:
         notes: Further statements about the column that no fact can hold.
         omitted: Whether the column is left out of the schema.
         files: The facts that name a file, as they were written.
+        decided: What was decided where the codebook says nothing, for a person to look at.
+        asked: Facts that its words may mean, for a person to decide.
+        because: The words, after "if"; empty without such facts.
     """
 
     place: str
@@ -54,6 +57,9 @@ class Entry:
     notes: tuple[str, ...] = ()
     omitted: bool = False
     files: Mapping[str, Any] = field(default_factory=dict)
+    decided: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    because: str = ""
 
     def column(self, name: str, type_: str | None) -> dict[str, Any]:
         """Return the described column, as a schema's YAML would hold it.

@@ -26,6 +26,7 @@ from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import (
     Proposal,
+    following_bounds,
     is_clock,
     of_days,
     of_lists,
@@ -195,7 +196,7 @@ class DraftedColumn:
         left_out: Whether it is no part of the draft: the codebook leaves it out, or it numbers rows.
         proposal: What it may be beside that; None without.
         described: Whether the codebook has it.
-        unread: What was not read of the codebook's row, and why.
+        unread: What was not read of the codebook's row, and why; and what was decided where it says nothing.
     """
 
     name: str
@@ -288,7 +289,7 @@ class Draft:
                 left_out=name not in drafted,
                 proposal=self.proposals.get(name),
                 described=row is not None,
-                unread=() if row is None else row.notes,
+                unread=() if row is None else (*row.notes, *row.decided),
             )
             found.append(column)
         return tuple(found)
@@ -347,7 +348,7 @@ class Draft:
         if self.metadata is None:
             return []
         row = self.rows.get(name)
-        return ["# Not in the codebook."] if row is None else [f"# {note}" for note in row.notes]
+        return ["# Not in the codebook."] if row is None else [f"# {note}" for note in (*row.notes, *row.decided)]
 
     def column(self, name: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a column's facts as the file has them: by the names of files where these lie beside it."""
@@ -522,8 +523,12 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         body=_columns,
         metadata=described,
         rows=rows,
-        proposals=_beside(rows, {name: each for name, each in proposals.items() if name in stored})
-        | of_lists(schema.columns, named),
+        proposals=_asked(
+            rows,
+            _beside(rows, {name: each for name, each in proposals.items() if name in stored})
+            | of_lists(schema.columns, named)
+            | following_bounds(schema),
+        ),
         suggested=suggested,
         left_out=left,
         stored=header,
@@ -549,6 +554,19 @@ def _beside(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dic
         form = {key: fact for key, fact in column.items() if key in _FORM_KEYS and key not in said}
         if form and said.get("type") == column["type"]:
             found[name] = replace(each, column={**rows[name].plain(), **form})
+    return found
+
+
+def _asked(rows: Mapping[str, Entry], proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Return proposals with what the words of a codebook may mean, for a person to decide."""
+    found = dict(proposals)
+    for name, row in rows.items():
+        if not row.asked or row.omitted:
+            continue
+        other = proposals.get(name)
+        own = row.plain("category") if other is None or other.column is None else other.column
+        why = row.because if other is None or other.column is None else f"{other.why}, and {row.because}"
+        found[name] = Proposal(why=why, column={**own, **row.asked}, keys={} if other is None else other.keys)
     return found
 
 
@@ -764,6 +782,7 @@ def _drafted_related(
             for own, each in of_columns.items()
             if own not in own_keys and _open(own_rows.get(own), each)
         }
+        proposals |= {f"{name}.{own}": each for own, each in _asked(own_rows, {}).items() if own not in own_keys}
     form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {
         "doublure": 1,
@@ -774,14 +793,15 @@ def _drafted_related(
         **keys,
         "tables": tables,
     }
+    schema = Schema.from_plain(plain, source.name)
     return Draft(
-        schema=Schema.from_plain(plain, source.name),
+        schema=schema,
         head=_RELATED_HEAD,
         body=_related,
         unit=_RELATED_UNIT,
         metadata=described,
         rows=rows,
-        proposals=proposals,
+        proposals=following_bounds(schema) | proposals,
         suggested=suggested,
         again={"root": found.root},
         stored=every,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from doublure.drafting.forms import dates
-from doublure.schema.columns import Column
+from doublure.schema.columns import Column, label
 from doublure.schema.columns.date_format import DateFormat, is_iso
 from doublure.schema.columns.patterns import EXAMPLE
 from doublure.schema.columns.spelling import TextMarks
@@ -84,6 +84,13 @@ def form_hint(column: Column, marks: TextMarks, words: Iterable[str]) -> FormHin
         return _hint(read, "format", form or ("#.##0" if column.integral else "0,00"), form if form != now else "")
     if column.identifies:
         return _hint("as any text, and made anew as 1, 2, 3, …", "pattern", EXAMPLE, id_pattern(texts))
+    if column.domain and "spellings" in keys:
+        said = f"TEXT = {label(column.domain[0])}"
+        return FormHint(
+            "if a cell is another spelling of a declared value, and the keeper of the codebook says so, declare "
+            f"spellings: {said}",
+            "spellings",
+        )
     return FormHint(column.expected if column.bounded else "")
 
 

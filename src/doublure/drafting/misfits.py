@@ -29,7 +29,6 @@ from doublure.schema.columns import Column
 from doublure.schema.distinct_cells import distinct
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
-from doublure.schema.rules.registry import MODELS
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
 from doublure.support.files import check_output, write_atomic
@@ -37,17 +36,20 @@ from doublure.support.files import check_output, write_atomic
 _HEADER = ("row", "column", "cell", "why")
 BEYOND = "lies beyond the bounds, and counts as the nearest"
 EMPTY = "is empty, and the schema says missing: false"
-_BROKEN = "the record breaks the rule {}"
-_TAKEN = [f"{_BROKEN.format(model.word)}, and a fit takes it all the same" for model in MODELS if model.encoded]
-TOLERATED = frozenset({BEYOND, *_TAKEN})
-"""Misfits that a fit tolerates."""
+_BROKEN = "the row breaks a rule: "
+_TAKEN = "; a fit takes it all the same"
 _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
 def is_unread(why: str) -> bool:
     """Return whether a cell did not fit because it could not be read: not for a rule, its absence or its place."""
-    return why not in (EMPTY, *TOLERATED) and not why.startswith((_BROKEN.format(""), _UNREADABLE))
+    return why not in (EMPTY, BEYOND) and not why.startswith((_BROKEN, _UNREADABLE))
+
+
+def is_tolerated(why: str) -> bool:
+    """Return whether a fit takes a record with such a misfit."""
+    return why == BEYOND or (why.startswith(_BROKEN) and why.endswith(_TAKEN))
 
 
 class Misfit(NamedTuple):
@@ -57,7 +59,7 @@ class Misfit(NamedTuple):
         row: Its record, from 1.
         column: Its column; of a rule, all that it is about.
         cell: What stands there; empty for a rule.
-        why: It does not fit; a fit is refused for it unless it is among :data:`TOLERATED`, or ``misfit`` says coerce.
+        why: It does not fit; a fit is refused for it unless :func:`is_tolerated`, or ``misfit`` says coerce.
     """
 
     row: int
@@ -100,7 +102,7 @@ def list_misfits(
     for note in notes:
         writer.writerow(("", _text(printable(note.column)), "", str(note)))
     for found in MISFITS[schema.kind](schema, data):
-        counts[found.why in TOLERATED, found.column, found.why] += 1
+        counts[is_tolerated(found.why), found.column, found.why] += 1
         writer.writerow((found.row, _text(found.column), _text(found.cell), found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
     return {(column, why): counts[tolerated, column, why] for tolerated, column, why in sorted(counts)}
@@ -248,7 +250,6 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Ite
     for rule in schema.constraints:
         if faulty & set(rule.names) or not rule.settled(schema.columns):
             continue
-        broken = _BROKEN.format(rule.word)
-        why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
+        why = f"{_BROKEN}{rule.requirement(schema.columns)}{_TAKEN if rule.encoded else ''}"
         for row in np.flatnonzero(find_violations(rule, frame, schema.columns)):
             yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)

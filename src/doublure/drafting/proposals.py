@@ -21,14 +21,18 @@ from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.identities import BEGIN, END, words_of
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
+from doublure.errors import printable
 from doublure.schema.columns import Column, types, unmodelled_types
 from doublure.schema.columns.constant import REMOVED
 from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.columns.year import is_year
+from doublure.schema.fact_states import UNDECLARED
+from doublure.schema.rules.at_most import compared_pairs
 from doublure.schema.rules.calendar_order import comparable, fineness
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness, Rule
 from doublure.schema.rules.rule_set import goes_with
+from doublure.schema.schema import Schema
 from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 from doublure.support.extras import has_faker
@@ -381,6 +385,33 @@ def rules_for(columns: Mapping[str, Column], declared: Sequence[Rule] = ()) -> I
             beside.append(rule)
             named = "".join(f", {key}: FILE" for key in file)
             yield f"- {{{model.word}: {yaml_text.inline(list(pair))}{named}}}", pair
+
+
+def following_bounds(schema: Schema) -> dict[str, Proposal]:
+    """Return bounds of columns that are never below another whose bounds are declared, by rules and names alone.
+
+    The least is the other's by the rule. The greatest is a proposal: what follows may end later.
+
+    Args:
+        schema: The public facts.
+    """
+    found: dict[str, Proposal] = {}
+    for place, table in schema.each_table.items():
+        if all(column.fact("bounds") != UNDECLARED for column in table.columns.values()):
+            continue
+        told = ((pair, "by a rule") for pair in compared_pairs(table.constraints, table.columns))
+        likely = ((pair, "by their names") for pair in _two_times(table.columns))
+        for (low, high), why in (*told, *likely):
+            first, column = table.columns[low], table.columns[high]
+            known, name = first.shown_bounds, f"{place.removeprefix('tables.')}{high}"
+            still = isinstance(known, tuple) and column.fact("bounds") == UNDECLARED and column.alike(first)
+            if not still or words_of(low) & _BIRTH:  # what follows a birth may do so by a life
+                continue
+            own = column.model_dump(mode="json", exclude_defaults=True, include={"missing", "roles", "description"})
+            ends = [end if isinstance(end, (int, float)) else str(end).replace(" ", "T") for end in known or ()]
+            said = f"it is at least {printable(low)} ({why}), and lies within the same bounds"
+            found.setdefault(name, Proposal(why=said, column={"type": column.type, "bounds": ends, **own}, keys={}))
+    return found
 
 
 def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str, str]]]:

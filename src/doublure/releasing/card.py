@@ -86,6 +86,7 @@ def context(
         "records": records,
         "sheet": draw_sheets(examples),
         "columns": column_sections(described, card.get("margins"), examples),
+        "kept": _kept(described, card, records),
         "drawings": draw_series(examples),
         "precision": describe_precision(card, records) if kind in COVERED else None,
         "licence": card.get("licence"),
@@ -135,6 +136,18 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
         del known["max_records"]  # as in the sentence: with related tables it is a row with all its descendants
     shown = [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]
     return [*shown, *derived_claims(kind, known)]
+
+
+def _kept(described: Mapping[str, Any], card: Mapping[str, Any], records: str) -> str | None:
+    """Return a sentence on rules that every row keeps, where there are rows: :func:`verify` asks each row."""
+    if not described or records == "images" or not any(file.get("rows") for file in card.get("files") or ()):
+        return None
+    tables = [described, *(described.get("related") or {}).values()]
+    rules = sum(len(each.get("constraints") or ()) for each in tables)
+    kept = {0: "", 1: "Every row keeps the declared rule, and every cell"}.get(
+        rules, f"Every row keeps all {rules} declared rules, and every cell"
+    )
+    return f"{kept or 'Every cell keeps'} its column’s domain. doublure verify checks each row."
 
 
 def _mail(contact: object) -> str | None:

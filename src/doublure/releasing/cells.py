@@ -5,7 +5,7 @@ Cells are the same in every form of a file, so that forms can be compared:
 ==================================  ==========================================================================
 integer, real, id                   float64, NaN where one is missing
 date, datetime                      float64: days, or seconds, since 1970 on the column's own clock; NaN
-category, ordinal, boolean          object: labels as a file has them; None where one is missing
+category, ordinal, boolean          object: labels as a file has them; None, or NaN, where one is missing
 fake, public, constant              the same
 id with a pattern                   float64: the number of the row that has this text
 ==================================  ==========================================================================
@@ -27,6 +27,7 @@ from doublure.data.tables.writing import defused
 from doublure.schema.columns import SECONDS, Column, type_named
 from doublure.schema.columns.patterns import RowNumbering, TextPattern
 from doublure.schema.columns.spelling import CellSpelling, TextMarks
+from doublure.schema.missing_states import tag_holes
 from doublure.schema.scalars import is_plain_number, label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -56,6 +57,7 @@ class DescribedColumn:
         bounds: The lowest and the highest number; None where the dictionary has none.
         precision: Decimals; None where the dictionary has none.
         tokens: Texts of missing cells in a CSV file.
+        states: The text of each kind of missing cells, where there are several; a CSV file tells them apart.
         defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
         numbering: Of an id with a pattern, the rows that its texts number.
@@ -69,6 +71,7 @@ class DescribedColumn:
     bounds: tuple[float, float] | None = None
     precision: int | None = None
     tokens: frozenset[str] = frozenset({""})
+    states: tuple[str, ...] = ()
     defused: bool = False
     nullable: bool = False
     numbering: RowNumbering | None = None
@@ -105,6 +108,7 @@ class DescribedColumn:
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
             tokens=frozenset({"", *(each for text in texts for each in (text, str(defused(text)) if safe else text))}),
+            states=tuple(texts) if len(texts) > 1 else (),
             defused=safe,
             nullable=bool(missing),
             numbering=None if pattern is None else RowNumbering(TextPattern(str(pattern)), entry["order"] is not None),
@@ -130,7 +134,10 @@ class DescribedColumn:
         """
         column = np.array(texts, dtype=object)
         missing = np.isin(column, list(self.tokens))
-        return self._read(column, missing)
+        found = self._read(column, missing)
+        for state, text in enumerate(self.states[1:], 1):
+            found[np.isin(column, [text, str(defused(text)) if self.defused else text])] = tag_holes(state)
+        return found
 
     def of_values(self, column: pd.Series[Any] | Cells) -> Cells:
         """Read cells of a file or an array that has types.

@@ -19,13 +19,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from doublure.errors import InputError, printable
 from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.cells import same
+from doublure.releasing.kept_rules import RuleCheck
 from doublure.releasing.reading import (
     FORMS,
     Batch,
@@ -48,7 +49,21 @@ from doublure.support import files
 PAGE, DICTIONARY = "card.html", "dictionary.json"
 
 
-def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
+class CheckedRules(NamedTuple):
+    """The declared rules of a bundle with rows.
+
+    Attributes:
+        kept: The number of rules that every row keeps.
+        unchecked: The number of those that the files do not say enough for.
+    """
+
+    kept: int = 0
+    unchecked: int = 0
+
+
+def check_contents(
+    folder: Path, card: Mapping[str, Any], about: Mapping[str, str]
+) -> tuple[dict[str, Any], CheckedRules | None]:
     """Compare a bundle's files with its card and its dictionary; of a registered kind the dictionary alone.
 
     Args:
@@ -57,14 +72,14 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
         about: The metadata of files, without the version that made them.
 
     Returns:
-        The data dictionary; of a generator that of its schema.
+        The data dictionary, of a generator that of its schema; the rules that rows keep, None where there are no rows.
 
     Raises:
-        ContentMismatch: A file differs from them.
+        ContentMismatch: A file differs from them, or a row breaks a declared rule.
     """
     listed = {str(entry["path"]): entry.get("rows") for entry in card["files"]}
     if DICTIONARY not in listed:
-        return _check_generator(folder, card, set(listed))
+        return _check_generator(folder, card, set(listed)), None
     try:
         described = files.read_json(folder / DICTIONARY, "dictionary")
         if files.json_bytes(described) != (folder / DICTIONARY).read_bytes():
@@ -76,11 +91,10 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
         noisy = {name: data.pop(name) for name in list(data) if name.startswith(f"{FOLDER}/")}
         _check_noisy_tables(folder, noisy, described, about)
         check = CHECKS.get(described["kind"])
-        if check is not None:
-            check(folder, data, described, about)
+        rules = None if check is None else check(folder, data, described, about)
     except (KeyError, TypeError, ValueError, AttributeError, InputError):
         raise ContentMismatch("does not describe this bundle", DICTIONARY) from None
-    return dict(described)
+    return dict(described), rules
 
 
 def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> None:
@@ -101,11 +115,12 @@ def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> 
 
 def _check_tables(
     folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
-) -> None:
+) -> CheckedRules:
     tables = described_tables(described)
     forms = [form for form in FORMS if f"{tables[0].name}{form}" in listed]
     if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
         raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
+    rules = RuleCheck(described, forms[0])
     related, rows, linked = described.get("related", {}), dict[str, int](), list[tuple[str, str, float]]()
     for table in sorted(tables, key=lambda table: _level(related, table.name)):
         named = {each.name: _numbered_by(related, table.name, each.name) for each in table.columns}
@@ -114,6 +129,7 @@ def _check_tables(
         for found in _side_by_side(folder, names, table, about):
             _check_columns(found, table, names[0])
             numbered.check(found, names[0])
+            rules.check(found, table, names[0])
         rows[table.name] = numbered.records
         linked += [(f"{names[0]} {own}", to, numbered.highest[own]) for own, to in numbered.links.items()]
         for name in names:
@@ -122,6 +138,8 @@ def _check_tables(
     for field, to, highest in linked:
         if highest > rows[to]:
             raise ContentMismatch("names a row that is not there", field)
+    rules.finish("card files")
+    return CheckedRules(rules.checked, rules.unchecked)
 
 
 def _level(related: Mapping[str, Any], name: str) -> int:
@@ -282,7 +300,7 @@ def _check_images(
         raise ContentMismatch(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
 
 
-_Check = Callable[[Path, Mapping[str, "int | None"], Mapping[str, Any], Mapping[str, str]], None]
+_Check = Callable[[Path, Mapping[str, "int | None"], Mapping[str, Any], Mapping[str, str]], "CheckedRules | None"]
 CHECKS: ByKind[_Check] = ByKind(
     "check", table=_check_tables, relational=_check_tables, series=_check_tables, images=_check_images
 )

@@ -8,9 +8,11 @@ from typing import Any
 from doublure.data.tables.writing import defused
 from doublure.releasing.writing import WRITERS
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import label
+from doublure.schema.columns import Column, label
 
-VERSION = 1
+VERSION = 2
+"""From 2 on a dictionary says all that rules ask of columns."""
+_SPACING = ("step", "timezone")
 _DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 
 
@@ -42,7 +44,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
         said = {"dtype": column.dtype, "value_labels": column.value_labels}
         columns[-1] |= {} if column.origin is None else {"origin": column.origin}
         columns[-1] |= {"origin": "copied from a public table", "missing": True} if name in schema.copied else {}
-        columns[-1] |= {**column.told, **column.text_form}
+        columns[-1] |= {**column.told, **column.text_form, **_spacing(column)}
         columns[-1] |= {key: fact for key, fact in said.items() if fact is not None}
         if spreadsheet_safe and defused(name) != name:
             columns[-1]["written_as"] = defused(name)
@@ -61,6 +63,12 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False, forms:
     for name, told in described.get("related", {}).items():
         told["file"] = ", ".join(f"{name}.{form}" for form in forms or WRITERS[schema.kind].forms)
     return described
+
+
+def _spacing(column: Column) -> dict[str, Any]:
+    """Return the spacing of a column's cells and their time zone, where they are not the usual ones."""
+    fields = type(column).model_fields
+    return {key: column.fact(key) for key in _SPACING if key in fields and column.fact(key) != fields[key].default}
 
 
 def _plain(value: Any) -> Any:

@@ -24,6 +24,8 @@ from doublure.support import files
 from doublure.support.guessing import nearest_name
 
 _BINS = 20
+_EPSILON = 1e-9
+"""A part of a bin's width that float64 may lose."""
 _MISSING = "(missing)"
 _CARD = "card.json"
 
@@ -222,11 +224,16 @@ class ReceivedTable:
             known = [cells[~pd.isna(cells)] for batch in self._batches() if len(cells := batch[told.name])]
             numbers = np.concatenate(known).astype(np.float64) if known else np.zeros(1)
             ends = (float(numbers.min(initial=0.0)), float(numbers.max(initial=1.0)))
-        low, high = ends
-        if told.model.integral:
-            step = math.ceil((high - low + 1) / _BINS)
-            return low + step * np.arange(math.ceil((high - low + 1) / step) + 1)
-        return np.linspace(low, max(high, math.nextafter(low, math.inf)), _BINS + 1)
+        low, high = ends[0], max(ends[1], math.nextafter(ends[0], math.inf))
+        if not told.model.plain:
+            if told.model.integral:
+                step = math.ceil((high - low + 1) / _BINS)
+                return low + step * np.arange(math.ceil((high - low + 1) / step) + 1)
+            return np.linspace(low, high, _BINS + 1)
+        last = math.floor(high) + 1 if told.model.integral else high
+        width = max(_round_step((last - low) / (_BINS - 1)), 1.0 if told.model.integral else 0.0)
+        first, end = math.floor(low / width), math.ceil(last / width)
+        return np.array([_multiple(place, width) for place in range(first, max(end, first + 1) + 1)])
 
     def _margin(self, where: Mapping[str, object], rows: int) -> dict[str, float | None]:
         """Return the margin of a count, in rows of the bundle: of one column's values, whose noise adds up."""
@@ -242,8 +249,21 @@ class ReceivedTable:
         return {"margin": own[0] * scale * math.sqrt(values), "at_least": None}
 
 
+def _round_step(least: float) -> float:
+    """Return the least of 1, 2 and 5 times a power of ten that is no less than a width."""
+    power = math.floor(math.log10(least)) if least > 0 else 0
+    return next(step for step in (each * 10.0**power for each in (1, 2, 5, 10)) if step >= least * (1 - _EPSILON))
+
+
+def _multiple(times: int, step: float) -> float:
+    """Return a multiple of a round step, with no digit of float64's error."""
+    return float(f"{times * step:.12g}")
+
+
 def _bin(told: DescribedColumn, low: float, high: float) -> str:
     """Return a bin in words; one of whole numbers by its first and its last."""
+    if told.model.plain and not told.model.integral:
+        return f"{low:,.12g} to {high:,.12g}"
     if not told.model.integral:
         return f"{told.text(low)} to {told.text(high)}"
     return told.text(low) if high - low == 1 else f"{told.text(low)} to {told.text(high - 1)}"

@@ -29,7 +29,7 @@ from doublure.releasing.archive import CARD, is_archive, unpacked
 from doublure.releasing.card import draw_page, draws_the_same
 from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.catalogues.registry import render
-from doublure.releasing.checking import PAGE, check_contents
+from doublure.releasing.checking import PAGE, CheckedRules, check_contents
 from doublure.releasing.reading import ContentMismatch
 from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, recompute_epsilon
 from doublure.releasing.signing import SIGNATURE, ValidSignature, check_signature, refusal, spelt
@@ -65,8 +65,9 @@ def verify(
     Returns:
         The checks made: ``files`` counts those that the card lists, ``epsilon`` is its claim, ``fingerprint`` is
         the SHA-256 of ``card.json``, ``signature`` is None or ``{"key": its fingerprint, "known": whether key was
-        given}``, ``page`` says what vouches for it (``ledger``, ``signature`` or ``drawn again``), and ``origin`` says
-        in a sentence who vouches for the card.
+        given}``, ``rules`` counts the declared rules that every released row keeps (``kept``) and those that the files
+        do not say enough for (``unchecked``), None without rows, ``page`` says what vouches for it (``ledger``,
+        ``signature`` or ``drawn again``), and ``origin`` says in a sentence who vouches for the card.
 
     Raises:
         GateFailed: Something does not match; the message names it.
@@ -91,7 +92,7 @@ def verify(
     executed = _checked_flag(card)
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
-    described = _checked_contents(folder, card, guarantee)
+    described, rules = _checked_contents(folder, card, guarantee)
     page = _checked_page(folder, card, described, record, signature)
     _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
@@ -104,6 +105,7 @@ def verify(
         "recomputed_epsilon": priced,
         "epsilon": guarantee.epsilon,
         "executed": executed,
+        "rules": None if rules is None else rules._asdict(),
         "fingerprint": fingerprint,
         "signature": None if signature is None else {"key": signature.fingerprint, "known": signature.known},
         "page": page,
@@ -258,8 +260,10 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
 
 
-def _checked_contents(folder: Path, card: dict[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Return the data dictionary, once the files match it and the card."""
+def _checked_contents(
+    folder: Path, card: dict[str, Any], guarantee: Guarantee
+) -> tuple[dict[str, Any], CheckedRules | None]:
+    """Return the data dictionary and the rules that all rows keep, once the files match it and the card."""
     about = {"watermark": str(card["watermark"]), "guarantee": guarantee.sentence}
     try:
         return check_contents(folder, card, about)

@@ -288,6 +288,7 @@ def _described_related(schema: RelationalSchema) -> dict[str, Any]:
         name: {"file": name, "columns": list(table.columns)}
         | {fact: getattr(table, fact) for fact in facts if getattr(table, fact) is not None}
         | ({"links": {own: plain(link) for own, link in table.links.items()}} if table.links else {})
+        | ({"constraints": [plain(rule) for rule in table.constraints]} if table.constraints else {})
         for name, table in schema.tables.items()
     }
     described |= {

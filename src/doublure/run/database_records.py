@@ -275,7 +275,8 @@ def refuse_misfits(counts: Sequence[int], cells: CellsInSql, schema: Schema) -> 
     for rule, broken in rules:
         if broken:
             remedy = "fix the rule or the data"
-            raise DataError(f"has records that break the rule {rule.word}", field=_all([*rule.names]), remedy=remedy)
+            said = f"has records that break a rule: {rule.requirement(schema.columns)}"
+            raise DataError(said, field=_all([*rule.names]), remedy=remedy)
     if schema.unit.id is not None and counts[-2] < counts[0]:
         said = "has records that name no unit"
         raise DataError(said, field=schema.unit.id, remedy="give every record its unit's id")

@@ -50,6 +50,10 @@ class ChildSum(Rule):
     def names(self) -> tuple[str, ...]:
         return (self.sum.total, self.sum.of)
 
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{printable(self.sum.total)} must be the sum of its {printable(self.sum.of)}"
+
 
 if TYPE_CHECKING:
     RelatedConstraint: TypeAlias = Rule

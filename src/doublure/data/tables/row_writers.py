@@ -139,6 +139,13 @@ class ArrowWriter(RowWriter):
         return about.items() <= said.items() and said.keys() <= {*about, _MADE_BY}
 
 
+class _ShortestFloat(float):
+    """A number that a sheet's file holds in its fewest digits: 0.69, and not 16 of them."""
+
+    def __format__(self, spec: str) -> str:
+        return repr(float(self))
+
+
 class SheetWriter(RowWriter):
     """A sheet of Excel: days and moments as its dates, text as text that is never run."""
 
@@ -176,7 +183,7 @@ class SheetWriter(RowWriter):
         if isinstance(plain, bool):
             self._sheet.write_boolean(self._rows, place, plain)
         elif isinstance(plain, (int, float)) and abs(plain) <= 2**53:  # a sheet's numbers are float64
-            self._sheet.write_number(self._rows, place, plain)
+            self._sheet.write_number(self._rows, place, _ShortestFloat(plain) if isinstance(plain, float) else plain)
         elif isinstance(plain, datetime.datetime) and plain >= _FIRST_DAY:
             self._sheet.write_datetime(self._rows, place, plain, self._form[days])
         else:

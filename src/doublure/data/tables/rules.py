@@ -46,7 +46,8 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             if find_violations(rule, frame, schema.columns).any():
                 named = ", ".join(map(printable, rule.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
-                raise DataError(f"has records that break the rule {rule.word}", field=named, remedy=remedy)
+                said = f"has records that break a rule: {rule.requirement(schema.columns)}"
+                raise DataError(said, field=named, remedy=remedy)
         return frame
     rules = RuleSet(own, schema.columns)
     numbers = snapped_numbers(frame, schema.columns, rules.names)

@@ -33,7 +33,7 @@ from pydantic import BaseModel
 from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
-from doublure.drafting.metadata.own_words import described, headings
+from doublure.drafting.metadata.own_words import asked_missing, described, headings, with_levels
 from doublure.drafting.metadata.ranges import Unclear, run
 from doublure.errors import DataError, DoublureError, InputError, SchemaError, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
@@ -54,6 +54,8 @@ _FACTS = ("values", "bounds", "missing")
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
+_MAPPED = frozenset({"spellings"})
+"""Keys whose cells give a text for each text: ``Statutory = statutory | STAT = statutory``."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _LONGEST_FACTS, _SHORTEST_LIST = 110, 40
@@ -89,8 +91,12 @@ def keys_of_type(name: str) -> dict[str, str]:
         >>> keys_of_type("real")["precision"]
         'decimals'
     """
-    fields = type_named(name).model_fields.items()
-    return {each.alias or key: each.description or "" for key, each in fields}
+    return dict(_meanings(type_named(name)))
+
+
+@lru_cache
+def _meanings(model: type[BaseModel]) -> Mapping[str, str]:
+    return {each.alias or key: each.description or "" for key, each in model.model_fields.items()}
 
 
 def _column_models() -> Iterator[type[BaseModel]]:
@@ -286,7 +292,18 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     if cells.get("type", "").lower() == OMITTED:
         return Entry(place=place, description=description, omitted=True)
     facts, files = facts_with_files(read_facts(cells, place), folder, place, cells["column"])
-    return Entry(place=place, facts=facts, description=description, files=files)
+    facts, decided, notes = with_levels(facts, cells["column"])
+    asked, because = asked_missing(description, facts)
+    return Entry(
+        place=place,
+        facts=facts,
+        description=description,
+        notes=notes,
+        files=files,
+        decided=decided,
+        asked=asked,
+        because=because,
+    )
 
 
 def _taken(header: list[str], name: str) -> list[str]:
@@ -366,6 +383,8 @@ def _further_reader() -> Callable[[str, str], Any]:
             return found
         if key in texts:
             return text
+        if key in _MAPPED:
+            return dict(_mapped(text, key))
         if key in _PAIRS:
             return dict(zip(_PAIRS[key], map(str.strip, text.split("|")), strict=False))
         if key in lists:
@@ -375,6 +394,19 @@ def _further_reader() -> Callable[[str, str], Any]:
         return _bound(text)
 
     return read
+
+
+def _mapped(text: str, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a cell such as ``a = b | c = d``, or with one a line.
+
+    Raises:
+        SchemaError: One is no pair.
+    """
+    for part in filter(None, map(str.strip, re.split(r"[|\r\n]+", text))):
+        left, mark, right = (each.strip() for each in part.partition("="))
+        if not (left and mark and right):
+            raise SchemaError("has a part that is no pair", field=key, remedy="write TEXT = VALUE, separated by |")
+        yield left, right
 
 
 def _values(text: str, place: str) -> Any:
@@ -515,6 +547,8 @@ def _spellings(fact: Any) -> Iterator[str]:
         yield f"{joined}|"
     else:
         yield "|".join(map(_shown, fact.values())) if isinstance(fact, dict) else _shown(fact)
+        if isinstance(fact, dict):
+            yield " | ".join(f"{_shown(text)} = {_shown(each)}" for text, each in fact.items())
     yield json.dumps(fact, ensure_ascii=False) if isinstance(fact, str) else yaml_text.inline(fact)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from doublure.drafting.code_lists import levels_named
+from doublure.drafting.code_lists import default_levels, is_code
 from doublure.drafting.codebook import OMITTED, Entry, facts_with_files, last_second
 from doublure.drafting.form_hints import id_pattern
 from doublure.drafting.metadata.blank_words import answered, may_be_empty, plain_words
-from doublure.drafting.metadata.form import labelled, line, listed, meaning
+from doublure.drafting.metadata.form import LARGEST_FILE, labelled, line, listed, meaning
 from doublure.drafting.metadata.ranges import (
     Range,
     Unclear,
@@ -108,8 +108,11 @@ _DATE_FORM = re.compile(r"(?=.*[Yy])(?=.*[Dd])[YyMmDdHhSs](?:[YyMmDdHhSsT .:/-]*
 _LONGEST_SAID = 110
 """Characters of a cell in a note: as many as of a column's facts in a line."""
 _NO_TYPE = "no type is called so"
-_ALONE = "one text alone may be a word about the values; end a single value with |"
-_SEVERAL = "it may be a sentence; separate values by | or ;"
+_ALONE = "one text alone may be a word about the values"
+_SEVERAL = "it may be a sentence, and no list"
+_UNREAD_VALUES = "not read of its values"
+_NAMED_FILE = re.compile(r"[\w.-]+\.(?:txt|csv)\b")
+_FEWEST_CODES = 2
 
 
 def headings(header: Iterable[str]) -> list[str | None] | None:
@@ -190,16 +193,46 @@ def described(
         unread = (*unread, _unread("missing cells", told, f"type {facts['type']} has none"))
     if not facts and plain_words(said.get("type", "")) in _STORED:
         unread = (*unread, _unread("type", said["type"], _NO_TYPE))
+    facts, of_a_list = _with_list(facts, said.get("allowed", ""), folder)
+    if of_a_list:
+        notes = tuple(each for each in notes if not each.startswith(_UNREAD_VALUES))
     facts = labelled(facts, labels | of_missing)
     read, files = facts_with_files({**facts, **further}, folder, place, name)
-    read, lacking = _complete(read, name)
+    read, decided, lacking = with_levels(read, name)
+    read, also = _complete(read)
+    asked, because = asked_missing(words, read)
     return Entry(
         place=place,
         facts=read,
         description=meaning(words),
-        notes=(*notes, *unread, *lacking),
+        notes=(*notes, *unread, *lacking, *also),
         files={key: fact for key, fact in files.items() if key in read},
+        decided=(*filter(None, [of_a_list]), *decided),
+        asked=asked,
+        because=because,
     )
+
+
+def _with_list(facts: dict[str, Any], text: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """Return facts with the list of codes that a text names, if it lies beside the codebook, and a note on it.
+
+    A file with a cell that is no code, such as a name, may be anything, and is not taken.
+    """
+    named = _NAMED_FILE.search(text)
+    if named is None or "values" in facts or facts.get("type") not in (None, "category", "ordinal", "code"):
+        return facts, ""
+    path = folder / named[0]
+    if not path.is_file() or path.is_symlink() or path.stat().st_size > LARGEST_FILE:
+        return facts, ""
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return facts, ""
+    listed_here = [each for each in lines if each]
+    if len(listed_here) < _FEWEST_CODES or not all(map(is_code, listed_here)):
+        return facts, ""
+    note = f"its values are the {len(listed_here):,} codes of {named[0]}, which lies beside the codebook"
+    return facts | {"type": facts.get("type", "category"), "values": {"file": named[0]}}, note
 
 
 def _merged(
@@ -264,6 +297,31 @@ def said_missing(description: str, facts: Mapping[str, Any]) -> dict[str, str]:
     if type_ in ("category", "ordinal", "code") and isinstance(values, list):
         return {text: said for text, said in found.items() if text not in map(str, values)}
     return {}
+
+
+def asked_missing(description: str, facts: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return what a description may say of missing cells, and its words: texts that could be values, too.
+
+    Args:
+        description: Public words about a column.
+        facts: What is said of it already.
+
+    Returns:
+        Facts to ask for, none where it names no such text, and the words after "if".
+
+    Example:
+        >>> asked_missing("date of birth; 1900-01-01 = unknown", {"type": "date"})
+        ({'missing': ['', '1900-01-01']}, 'its description says 1900-01-01 = unknown')
+    """
+    if facts.get("type") in unmodelled_types() or facts.get("type") == "boolean":
+        return {}, ""
+    missing, values = facts.get("missing"), facts.get("values")
+    known = [*map(str, missing)] if isinstance(missing, list) else [] if missing is False else [""]
+    taken = {*known, *(map(str, values) if isinstance(values, list) else ())}
+    found = {each["text"]: each["label"] for each in _SIGNED.finditer(description) if _GONE.search(each["label"])}
+    new = {text: said for text, said in found.items() if text not in taken}
+    said = " and ".join(f"{text} = {label}" for text, label in new.items())
+    return ({"missing": [*known, *new]}, f"its description says {said}") if new else ({}, "")
 
 
 def values_and_labels(text: str, type_: str) -> tuple[list[Any], dict[str, str]] | None:
@@ -458,13 +516,13 @@ def _doubt(type_: str | None, text: str, found: Mapping[str, str], mark: str | N
     said = type_ in ("category", "ordinal", "code")
     certain = mark in ("|", ";", "\n") or all(found.values())
     if mark == "," and _THOUSANDS.search(text):
-        return "the comma may stand for thousands, or between values; separate values by | or ;"
+        return "a comma may stand for thousands, or between values"
     if mark != "|" and not said and any(map(holds_range, found)):
-        return "a range stands in it; write low to high alone, or give the type, such as category"
+        return "a range stands among other words"
     if len(found) < 2:
-        file = re.search(r"[\w.-]+\.(?:txt|csv)\b", text)
+        file = _NAMED_FILE.search(text)
         single = (text.endswith("|") and found) or (type_ in ("category", "ordinal") and " " not in text and not file)
-        return None if single else f"for a list in a file write {{file: {file[0]}}}" if file else _ALONE
+        return None if single else f"no list of codes called {file[0]} lies beside it" if file else _ALONE
     if (mark == "/" and not said) or any(decimals(code) is not None for code in found):
         return _SEVERAL
     words = {word for code in found for word in plain_words(code).split()}
@@ -513,7 +571,7 @@ def _missing(said: Mapping[str, str]) -> tuple[Any, dict[str, str], tuple[str, .
             elif plain_words(token) in _EMPTY:
                 found[""] = label
             elif re.search(r"\s", token) or (required is not None and form is None and "|" not in text):
-                unread.append(_unread("missing cells", text, "it may be a sentence; separate texts by |"))
+                unread.append(_unread("missing cells", text, "it may be a sentence, and no list of texts"))
                 break
             else:
                 found[token] = label
@@ -530,16 +588,30 @@ def _missing(said: Mapping[str, str]) -> tuple[Any, dict[str, str], tuple[str, .
     return (tokens if empty == {False} else ["", *tokens]), labels, ()
 
 
-def _complete(facts: Mapping[str, Any], name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def with_levels(facts: Mapping[str, Any], name: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Return facts of codes with the levels that they have by default.
+
+    Args:
+        facts: What is said of a column.
+        name: The column.
+
+    Returns:
+        The facts; what was decided; why the column is no list of codes, if it is none.
+    """
+    if facts.get("type") != "code" or facts.keys() & {"levels", "parents"}:
+        return dict(facts), (), ()
+    values = facts.get("values")
+    levels = default_levels(name, values if isinstance(values, list) else ())
+    if levels is None or "values" not in facts:
+        why = "its list is not given" if "values" not in facts else "no two of its codes begin alike"
+        return {**facts, "type": "category"}, (), (f"read as category: code ({why})",)
+    said = " and ".join(map(str, levels))
+    return {**facts, "levels": list(levels)}, (f"levels proposed: the first {said} letters and digits of a code",), ()
+
+
+def _complete(facts: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return facts of a type that has all it needs, and what another lacks."""
     type_ = facts.get("type")
-    if type_ == "code" and not facts.keys() & {"levels", "parents"}:
-        if "values" in facts and (levels := levels_named(name)) is not None:
-            return {**facts, "levels": list(levels)}, ()
-        why = (
-            "its groups are not given; name levels: [1, 3] or parents" if "values" in facts else "its list is not given"
-        )
-        return {**facts, "type": "category"}, (f"read as category: code ({why})",)
     lacking = [
         field.alias or key
         for key, field in (type_named(type_).model_fields.items() if type_ in types() else ())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field, StrictFloat, model_validator
+from pydantic import BeforeValidator, Field, StrictFloat, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.bins import PublicBins
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
 
 MOST_VALUES = 100_000
+
+
+def _labelled(spellings: object) -> object:
+    """Return spellings by the texts of cells."""
+    if not isinstance(spellings, Mapping) or not spellings:
+        raise ValueError("spellings give other texts of a value; write {Statutory: statutory}")
+    return {label(text): label(value) for text, value in spellings.items()}
+
+
+Spellings: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_labelled)]
+"""Text of a cell -> the declared value that it means."""
 
 
 class ChoiceColumn(Column):
@@ -176,6 +187,9 @@ class ListedColumn(ChoiceColumn):
 
     values: Fact[tuple[Value, ...]] = UNDECLARED
     other: Token | None = Field(default=None, description="where values outside the list go")
+    spellings: Spellings | None = Field(
+        default=None, description="other texts of a declared value: Statutory = statutory | STAT = statutory"
+    )
 
     @property
     @override
@@ -190,6 +204,11 @@ class ListedColumn(ChoiceColumn):
     @override
     def fallback(self) -> str | None:
         return self.other
+
+    @override
+    def spelt(self, written: object) -> str:
+        text = super().spelt(written)
+        return (self.spellings or {}).get(text, text)
 
     @override
     def opened(self, texts: Sequence[str]) -> Column | None:
@@ -220,7 +239,19 @@ class ListedColumn(ChoiceColumn):
                 raise ValueError("values names one value twice; name it once (1, 1.0 and '1' are one value)")
             if labels & tokens:
                 raise ValueError("a value is also a text for missing, or empty; keep it in one place")
+        self._check_spellings(tokens)
         return self
+
+    def _check_spellings(self, tokens: Collection[str]) -> None:
+        if self.spellings is None:
+            return
+        if isinstance(self.values, Learn):
+            raise ValueError("spellings are of declared values, and values are learned; declare the values")
+        known = {label(value) for value in self.domain}
+        if known and not {*self.spellings.values()} <= known:
+            raise ValueError("spellings name a value that is not declared; write {TEXT: VALUE} with one that is")
+        if {*self.spellings} & (known | {*tokens}):
+            raise ValueError("spellings have a text that is a value, or means missing; keep it in one place")
 
 
 def _categorical(places: Floats, dtype: pd.CategoricalDtype) -> pd.Series[Any]:

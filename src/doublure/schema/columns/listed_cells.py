@@ -88,20 +88,21 @@ def _other_places(
 ) -> dict[str, int]:
     """Place what is not in the list: 01 and 1.0 where the values are numbers, anything where there is an ``other``."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in column.fact("values"))
-    found, stand_in = {}, column.stand_ins()
+    found, stand_in, spelt = {}, column.stand_ins(), column.fact("spellings") or {}
     for text in texts:
         if text in place:
             continue
         same = label(Decimal(text)) if numbers and is_number(text) else text
-        if same in place:
-            found[text] = place[same]
+        if same in place or text in spelt:
+            found[text] = place[spelt.get(text, same)]
         elif (other := stand_in(same)) is not None:
             found[text] = place[label(other)]
         elif misfits is not None:
             found[text] = place[misfits]
         else:
             word = free_word([*place, *column.missing_tokens])
-            ways = f"name an other for them, such as other: {word}"
+            ways = f"map other spellings of a value, such as spellings: {{TEXT: {label(column.domain[0])}}}, "
+            ways += f"name an other for them, such as other: {word}"
             # It follows from the schema alone: whether a cell is NA must not show.
             ways += ", or list what is public" if _OF_R in place else f", list what is public, or {IF_OF_R}"
             raise DataError("has values outside the schema's list", field=name, remedy=ways)

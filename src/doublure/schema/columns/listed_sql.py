@@ -110,7 +110,9 @@ def _shown_text(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
 
 
 def _known(column: Column) -> dict[str, int]:
-    return {label(value): place for place, value in enumerate(column.domain)}
+    places = {label(value): place for place, value in enumerate(column.domain)}
+    spelt: Mapping[str, str] = column.fact("spellings") or {}
+    return places | {text: places[value] for text, value in spelt.items() if value in places}
 
 
 def _of_numbers(column: Column) -> bool:

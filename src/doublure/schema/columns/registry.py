@@ -50,7 +50,8 @@ MODELS: tuple[type[Column], ...] = (
     PublicColumn,
     ConstantColumn,
 )
-TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
+_NAMED: Mapping[str, type[Column]] = {model.model_fields["type"].default: model for model in MODELS}
+TYPES: tuple[str, ...] = tuple(_NAMED)
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
     "snapped_numbers_of", "csv_cells", "stored_cells", "snapped", "kept_numbers", "kept_cells", "loaded_cells",
@@ -173,7 +174,7 @@ def type_named(name: str) -> type[Column]:
     Raises:
         KeyError: There is none of this name.
     """
-    return {model.model_fields["type"].default: model for model in models()}[name]
+    return _NAMED[name] if name in _NAMED else _REGISTERED[name]
 
 
 def types() -> tuple[str, ...]:

@@ -67,6 +67,10 @@ class CompletedYears(ComputedRule):
         return float(day.toordinal() - datetime.date(1970, 1, 1).toordinal())
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{printable(self.of)} must be the years from {printable(self.age.born)} to {printable(self.age.at)}"
+
+    @override
     def check_types(self, columns: Mapping[str, Column]) -> None:
         if not columns[self.of].plain:
             raise ValueError(f"age gives years, and {printable(self.of)} is no number; make it an integer or a real")

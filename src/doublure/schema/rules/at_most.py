@@ -15,7 +15,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.rules.calendar_order import CalendarOrder, comparable
+from doublure.schema.rules.calendar_order import CalendarOrder, comparable, fineness
 from doublure.schema.rules.rule import CellSource, Floats, Likeness, Mask, Names, NumericRule, Rule
 
 
@@ -41,6 +41,13 @@ class AtMost(Rule):
     @override
     def across_calendars(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
         yield from (pair for pair in combinations(self.at_most, 2) if comparable(*(columns[name] for name in pair)))
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        times = all(fineness(columns[name]) is not None for name in self.at_most)
+        word = "after" if times else "above"
+        first, *rest = map(printable, self.at_most)
+        return f"{first} must not be {word} {f', nor that {word} '.join(rest)}"
 
     @classmethod
     @override

@@ -25,6 +25,7 @@ from doublure.schema.rules.rule import (
     NumericRule,
     Rule,
     Text,
+    list_names,
     make_reader,
     refuse_file,
 )
@@ -60,6 +61,10 @@ class Combinations(Rule):
         for name in self.names:
             if columns[name].plain and not columns[name].integral:
                 raise ValueError(f"combinations names {printable(name)}, a real number; take values that can be listed")
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{list_names(self.names)} must be one of the listed combinations"
 
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:

@@ -89,6 +89,11 @@ class Determines(Rule):
         return read
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        source, name = map(printable, self.names)
+        return f"{name} must be what the list gives for {source}"
+
+    @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         source, name = self.names
         yield DerivedColumn(name, (source,), self._listed(columns))

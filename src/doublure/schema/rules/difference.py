@@ -98,6 +98,15 @@ class ColumnDifference(ComputedRule):
             raise ValueError(f"difference compares {pair}; give both the same timezone")
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        of, start, end = map(printable, (self.of, *self.operands))
+        if self.difference.unit is not None:
+            return f"{of} must be the {self.difference.unit}s from {start} to {end}"
+        if columns[self.difference.start].clock is not None:
+            return f"{of} must be the time from {start} to {end}"
+        return f"{of} must be {end} − {start}"
+
+    @override
     def distances(self, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, float, float]]:
         (start, end), own = (columns[name] for name in self.operands), columns[self.of]
         if own.grid is None or not start.alike(end):

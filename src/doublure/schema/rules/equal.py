@@ -10,7 +10,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
-from doublure.schema.rules.rule import DerivedColumn, Likeness, Names, Rule
+from doublure.schema.rules.rule import DerivedColumn, Likeness, Names, Rule, list_names
 
 
 class Equal(Rule):
@@ -29,6 +29,10 @@ class Equal(Rule):
         super().check(columns)
         for name in self.derives:
             _check_pair(self.equal[0], name, columns)
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{list_names(self.derives)} must say the same as {printable(self.equal[0])}"
 
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:

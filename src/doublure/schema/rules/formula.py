@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, StrictStr, model_serializer
 from typing_extensions import override
 
+from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.arithmetic import ColumnFormula, parse_formula
@@ -47,6 +48,10 @@ class FormulaResult(ComputedRule):
     @override
     def operands(self) -> tuple[str, ...]:
         return parse_formula(self.formula.text).names
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{printable(self.of)} must be {printable(self.formula.text)}"
 
     @override
     def arithmetic(self, columns: Mapping[str, Column]) -> ColumnFormula:

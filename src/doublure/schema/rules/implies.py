@@ -17,9 +17,14 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import CellSource, Floats, Follow, Mask, NumericRule, Rule
+from doublure.schema.scalars import label
+from doublure.support.views import in_words
 
 if TYPE_CHECKING:
     from doublure.schema.columns.sql_words import Expr, RuleCell, SqlWords
+
+
+_FEW = 3
 
 
 class Implication(Frozen):
@@ -53,12 +58,35 @@ class Implies(Rule):
                 raise ValueError(f"{change}, and a condition stays as asked for; turn it round")
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        when, then = (
+            " and ".join(f"{printable(name)} {word} {_said(columns[name], cells)}" for name, cells in side.items())
+            for word, side in (("is", self.implies.when), ("must be", self.implies.then))
+        )
+        return f"if {when}, then {then}"
+
+    @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         when, then = (
             {name: _allowed(columns[name], name, cells) for name, cells in side.items()}
             for side in (self.implies.when, self.implies.then)
         )
         yield ImpliedCells(names=self.names, columns=columns, leads=tuple(when), when=when, then=then)
+
+
+def _said(column: Column, cells: object) -> str:
+    """Return cells that a rule names: one, several, or of numbers and times a range, as :meth:`Column.ruled` has it."""
+    if not isinstance(cells, (list, tuple)):
+        return _one(cells)
+    if column.bounded and len(cells) == 2 and not any(map(column.means_missing, cells)):
+        low, high = cells
+        ends = [f"at least {_one(low)}"] * (low is not None) + [f"at most {_one(high)}"] * (high is not None)
+        return " and ".join(ends) if None in cells else f"from {_one(low)} to {_one(high)}"
+    return " or ".join(map(_one, cells)) if len(cells) <= _FEW else f"one of {in_words(list(cells))}"
+
+
+def _one(cell: object) -> str:
+    return printable(label(cell)) if isinstance(cell, (bool, int, float, str)) else printable(str(cell))
 
 
 def _allowed(column: Column, name: str, cells: object) -> Allowed:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.missing_states import hole_states, tag_holes
-from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule
+from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule, list_names
 
 
 class MissingTogether(Rule):
@@ -44,6 +44,10 @@ class MissingTogether(Rule):
         if computed := sorted(set(named) & {name for rule in rules for name in rule.derives}):
             name = printable(computed[0])
             raise ValueError(f"missing_together names {name}, which follows from others; leave it out")
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{list_names(self.names)} must be missing together, or not at all"
 
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:

@@ -14,7 +14,18 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import UNDECLARED
-from doublure.schema.rules.rule import CellSource, Floats, Likeness, Mask, Names, NumericRule, Rings, Rule, refuse_file
+from doublure.schema.rules.rule import (
+    CellSource,
+    Floats,
+    Likeness,
+    Mask,
+    Names,
+    NumericRule,
+    Rings,
+    Rule,
+    list_names,
+    refuse_file,
+)
 from doublure.schema.scalars import is_plain_number
 
 Corner: TypeAlias = tuple[StrictFloat | StrictInt, StrictFloat | StrictInt]
@@ -66,6 +77,10 @@ class MapPoint(Rule):
             raise ValueError(f"point names {pair}, which have spikes or roles; take them out")
         if any(not rule.places for rule in self._within(columns)):
             raise ValueError(f"point has a region without a place within the bounds of {pair}; fix either")
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{list_names(self.names)} must be a place {'in the region' if self.region else 'within their bounds'}"
 
     @classmethod
     @override

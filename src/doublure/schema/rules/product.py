@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import Field, StrictStr, model_serializer
 from typing_extensions import override
 
+from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.arithmetic import AppliedOperation, ColumnFormula, ColumnName
@@ -42,6 +43,10 @@ class ColumnProduct(ComputedRule):
     @override
     def operands(self) -> tuple[str, ...]:
         return self.product.factors
+
+    @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{printable(self.of)} must be {' × '.join(map(printable, self.operands))}"
 
     @override
     def arithmetic(self, columns: Mapping[str, Column]) -> ColumnFormula:

@@ -64,6 +64,12 @@ class ColumnRange(Rule):
         return tuple(dict.fromkeys((self.range.of, *named)))
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        ends = (("at least", self.range.least), ("at most", self.range.most))
+        said = " and ".join(f"{word} {printable(end)}" for word, end in ends if end is not None)
+        return f"{printable(self.range.of)} must be {said}"
+
+    @override
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
         for name in self.names:

@@ -289,6 +289,11 @@ class Rule(Frozen):
         """Return the rule in a line, long lists shortened."""
         return "; ".join(f"{key}: {in_words(each)}" for key, each in self.model_dump(mode="json").items())
 
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        """Return what it asks of a row, in the words of a data steward: ``in must not be after out``."""
+        named = list_names(self.names)
+        return f"{named} must keep {self.word}"
+
     @classmethod
     def from_file(cls, rows: Sequence[Sequence[str]], written: Mapping[Any, Any]) -> Any:
         """Return what stands in the place of a file's name.
@@ -301,6 +306,12 @@ class Rule(Frozen):
             ValueError: They do not fit; the end of a sentence that begins with the file.
         """
         return rows
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return columns in a sentence: ``a, b and c``."""
+    *first, last = map(printable, names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def make_reader(column: Column, where: str) -> Callable[[str], float]:

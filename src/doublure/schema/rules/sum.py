@@ -62,6 +62,10 @@ class Sum(Rule):
             raise ValueError(f"no parts add up to a value of {name}; fix the bounds")
 
     @override
+    def requirement(self, columns: Mapping[str, Column]) -> str:
+        return f"{printable(self.sum.total)} must be {' + '.join(map(printable, self.sum.of))}"
+
+    @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         unit = columns[self.sum.total].unit
         slack, leads = 0.25 * unit if unit else 1e-9, (self.sum.total,)

@@ -167,8 +167,7 @@ async function refresh(form) {
   const address = new URL(told(form, "data-part"), document.location);
   address.search = new URLSearchParams(new FormData(form)).toString();
   target.setAttribute("aria-busy", "true");
-  const asked = refreshes.get(form) + 1 || 1;
-  refreshes.set(form, asked);
+  const asked = refreshes.get(form); // what was typed until now: an answer to less is out of date, and not shown
   try {
     const answer = await fetch(address, { credentials: "same-origin" });
     const text = await answer.text();
@@ -176,7 +175,7 @@ async function refresh(form) {
     if (answer.ok) target.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
     else { const said = document.createElement("p"); said.className = "warning"; said.textContent = text; target.replaceChildren(said); }
   } catch { say("The studio does not answer. Start it again with doublure studio."); }
-  finally { if (asked === refreshes.get(form)) target.removeAttribute("aria-busy"); }
+  finally { if (asked === refreshes.get(form)) { target.removeAttribute("aria-busy"); delete target.dataset.stale; } }
 }
 
 document.addEventListener("input", (event) => {
@@ -188,8 +187,13 @@ document.addEventListener("input", (event) => {
   const form = field.form;
   const picked = field.dataset.picks && document.getElementById(field.dataset.picks);
   if (picked) { picked.checked = true; touched.add(picked); }
-  if (told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
-    document.getElementById(told(form, "data-live"))?.setAttribute("aria-busy", "true"); // heard, before it is asked for
+  const asks = form && (!form.querySelector("[data-asks]") || field.closest("[data-asks]")); // a name changes no figure
+  if (asks && told(form, "data-live") && (!told(form, "data-when") || told(form, "data-when") === field.id)) {
+    const shown = document.getElementById(told(form, "data-live"));
+    shown?.setAttribute("aria-busy", "true"); // heard, before it is asked for
+    if (shown) shown.dataset.stale = "";
+    refreshes.set(form, (refreshes.get(form) || 0) + 1);
+    for (const each of form.querySelectorAll("[data-of-kept]")) each.textContent = each.dataset.ofKept;
     clearTimeout(timer);
     timer = setTimeout(() => refresh(form), 200);
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
 from doublure.drafting.check import LEARN_EPSILON
@@ -386,7 +387,12 @@ def _can_be_bought(model: Column | None, fact: str) -> bool:
     """Return whether a fact of a type can be bought: its key takes a price, and nothing else stands against it."""
     if model is None or not model.modelled or not model.learnable(fact):
         return False
-    return Learn.__name__ in str(type_named(model.type).model_fields[fact].annotation)
+    return _takes_a_price(type(model), fact)
+
+
+@lru_cache
+def _takes_a_price(model: type[Column], fact: str) -> bool:
+    return Learn.__name__ in str(model.model_fields[fact].annotation)
 
 
 def _finds(schema: Schema, name: str, fact: str, price: float) -> str:

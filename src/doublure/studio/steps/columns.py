@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from doublure.drafting.check import LEARN_EPSILON, Finding, check
+from doublure.drafting.code_lists import default_levels
 from doublure.drafting.codebook import OMITTED, fits_pattern
 from doublure.drafting.form_hints import id_pattern
 from doublure.drafting.metadata.codebook import facts_in_words, keys_of_type, read_facts
+from doublure.drafting.proposals import Proposal, following_bounds
 from doublure.errors import DoublureError, InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import type_named, types, unmodelled_types
@@ -41,6 +43,7 @@ from doublure.support.files import write_atomic
 
 _LEFT, DECIDE = "left", "decide"
 _NUMBERS = ("integer", "real")
+_CODE = "code"
 _PRIVATE = 0o600
 _ROLES = (
     ("", "none"),
@@ -63,6 +66,7 @@ class Row:
         epsilon: What its facts cost.
         roles: Its roles.
         perhaps: What its proposal adds, in words; empty without.
+        why: The condition of the proposal, after "if".
         mind: Why no stored cell can be a declared value; empty where one can.
     """
 
@@ -74,6 +78,7 @@ class Row:
     epsilon: float
     roles: str
     perhaps: str
+    why: str
     mind: str
 
 
@@ -139,10 +144,13 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
     """Return what the form of one column shows."""
     known = type_ if type_ in types() else str(column.facts.get("type", "category"))
     schema = visit.studio.schema(visit.project)
+    proposal, why = _find_proposal(column, following_bounds(schema))
     roles, declared = column.facts.get("roles") or ("",), visit.query.get("declare", "")
     proposed = {declared: visit.query.get("as", "")} | _beside_declared(declared, visit.query.get("as", ""))
     if type_named(known).identifies:
         proposed["pattern"] = id_pattern(misfits.public_words(visit, column.name))
+    if known == _CODE and "parents" not in column.facts:
+        proposed["levels"] = "|".join(map(str, default_levels(column.name, _declared_values(column)) or ()))
     fields_of = fact_fields(schema, column, known)
     if declared == "missing":
         said = {"missing": visit.query.get("as", "")}
@@ -160,8 +168,14 @@ def edit_context(visit: Visit, column: ProjectColumn, type_: str) -> dict[str, A
         "roles": _ROLES,
         "types": types(),
         "here": search_query(visit),
-        "proposal": "" if column.proposal is None else proposal_in_words(column.name, column.proposal),
+        "proposal": proposal_in_words(column.name, proposal) if proposal else "",
+        "why": why,
     }
+
+
+def _declared_values(column: ProjectColumn) -> Sequence[object]:
+    values = column.facts.get("values")
+    return values if isinstance(values, (list, tuple)) else ()
 
 
 def _beside_declared(key: str, text: str) -> dict[str, str]:
@@ -273,22 +287,29 @@ def _leave_out(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     return None if column.left_out else column.changed(left_out=True)
 
 
+def _confirm(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
+    """Take what was read of the codebook, and decided where it says nothing, as it is."""
+    return column.changed(unread=()) if column.unread else None
+
+
 def _take_in(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
     return column.changed(left_out=False) if column.left_out else None
 
 
 def _propose(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
-    if column.proposal is None:
+    proposal, _ = _find_proposal(column, following_bounds(visit.studio.schema(visit.project)))
+    if not proposal:
         return None
-    named = [key for key, value in column.proposal.items() if _is_placeholder(key, value)]
-    same = column.proposal["type"] == column.facts.get("type")  # what was said of another type may not fit
+    named = [key for key, value in proposal.items() if _is_placeholder(key, value)]
+    same = proposal["type"] == column.facts.get("type")  # what was said of another type may not fit
     kept = {
         key: fact
         for key, fact in column.facts.items()
-        if key in ("description", "roles") or (same and fact != UNDECLARED)
+        if key in ("description", "roles")
+        or (same and fact != UNDECLARED and not (key in proposal and _asks(column, proposal, key)))
     }
     named = [key for key in named if key not in kept]
-    facts = {**column.proposal, **kept}
+    facts = {**proposal, **kept}
     if "missing" not in facts and "missing" in column.facts and needs("missing", facts["type"]):
         facts["missing"] = column.facts["missing"]
     for key in named:  # words in CAPITALS stand for what a person has to say
@@ -308,6 +329,8 @@ def _retype(column: ProjectColumn, visit: Visit) -> ProjectColumn | None:
         for key, value in column.facts.items()
         if may_say(key, new) and key not in ("type", "dtype") and (value != UNDECLARED or needs(key, new))
     }
+    if new == _CODE and (levels := default_levels(column.name, _declared_values(column))) is not None:
+        facts |= {"levels": list(levels)}
     return column.changed(facts=still_labelled({**kept, **facts}, column), left_out=False)
 
 
@@ -356,6 +379,7 @@ def _fact(column: ProjectColumn, facts: Mapping[str, Any]) -> ProjectColumn | No
 _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] = {
     "leave_out": _leave_out,
     "take_in": _take_in,
+    "confirm": _confirm,
     "propose": _propose,
     "retype": _retype,
     "never_missing": _never_missing,
@@ -368,6 +392,7 @@ _CHANGES: Mapping[str, Callable[[ProjectColumn, Visit], ProjectColumn | None]] =
 _SAID = {
     "leave_out": "Left out",
     "take_in": "Taken in",
+    "confirm": "Taken as it is",
     "propose": "Proposal taken",
     "retype": "Type changed",
     "never_missing": "Never missing",
@@ -391,7 +416,9 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
     for path in schema.undeclared:
         still.setdefault(path.rpartition(".")[0], []).append(path.rpartition(".")[2])
     found = []
+    following = following_bounds(schema)
     for column in project.columns:
+        proposal, why = _find_proposal(column, following)
         missing = tuple(still.get(schema.path_of(column.name), ())) if not column.left_out else ()
         cost = prices.get(column.name, 0.0) if not column.left_out else 0.0
         state = _LEFT if column.left_out else "undeclared" if missing else "learned" if cost else "declared"
@@ -403,7 +430,8 @@ def table_rows(project: Project, schema: Schema) -> list[Row]:
             open=missing,
             epsilon=cost,
             roles=", ".join(column.facts.get("roles") or ()),
-            perhaps="" if column.left_out else _added(column),
+            perhaps="" if column.left_out else _added(column, proposal),
+            why=why,
             mind="" if column.left_out else _unlike_stored(column),
         )
         found.append(row)
@@ -427,18 +455,29 @@ def _unlike_stored(column: ProjectColumn) -> str:
     return "cells are stored as numbers, and no declared value is one: write the codes, such as 1 = male | 2 = female"
 
 
-def _added(column: ProjectColumn) -> str:
-    """Return what a column's proposal says beyond what is said of it: another type, or a form of its cells."""
-    proposal = column.proposal or {}
+def _find_proposal(column: ProjectColumn, following: Mapping[str, Proposal]) -> tuple[Mapping[str, Any], str]:
+    """Return a column's proposal and its condition: the draft's, or bounds that follow from what was said since."""
+    later = following.get(column.name)
+    if later is None or later.column is None:
+        return column.proposal or {}, column.why
+    return later.column, later.why
+
+
+def _asks(column: ProjectColumn, proposal: Mapping[str, Any], key: str) -> bool:
+    """Return whether a proposal says something of a key that a person has not said, or texts that mean missing."""
+    said, fact = column.facts.get(key, UNDECLARED), proposal[key]
+    if said == UNDECLARED:
+        return fact != UNDECLARED and not _is_placeholder(key, fact)
+    return key == "missing" and isinstance(fact, (list, tuple)) and said != fact and not _is_placeholder(key, fact)
+
+
+def _added(column: ProjectColumn, proposal: Mapping[str, Any]) -> str:
+    """Return what a proposal says beyond what is said of a column: another type, or a form of its cells."""
     if not proposal:
         return ""
     if proposal["type"] != column.facts.get("type"):
         return f"{proposal['type']} ({proposal['as']})" if "as" in proposal else str(proposal["type"])
-    new = {
-        key: fact
-        for key, fact in proposal.items()
-        if key not in column.facts and fact != UNDECLARED and not _is_placeholder(key, fact)
-    }
+    new = {key: fact for key, fact in proposal.items() if _asks(column, proposal, key)}
     return facts_in_words(column.name, {"type": proposal["type"], **new})
 
 
@@ -454,8 +493,9 @@ def wanted(row: Row, asked: str, state: str) -> bool:
 
 
 def _to_decide(row: Row) -> bool:
-    """Return whether a column needs a decision: a fact is open, a proposal stands, or no cell can be a value."""
-    return row.state == "undeclared" or bool(row.perhaps or row.mind)
+    """Return whether a column needs a decision: a fact is open, a proposal or a note stands, no cell can be a value."""
+    left = row.state == _LEFT
+    return row.state == "undeclared" or bool(row.perhaps or row.mind or (row.column.unread and not left))
 
 
 def search_query(visit: Visit) -> str:
