@@ -261,9 +261,10 @@ def _numbers(schema: db.Schema, channel: str, values: Any) -> Floats:
 def figures(schema: db.Schema, made: Floats, real: Floats) -> dict[str, float]:
     """Return figures of synthetic series ``(N, length, channels)``; of states how often they change.
 
-    Errors of means and deviations by step, in deviations of a channel; of autocorrelations, in a window, of values, of
-    ranks among all values of a channel, and of absolute values; of channels' correlations; KS of levels, peaks and numbers of runs above the 90 % quantile; errors of the
-    shares of zeros; and the largest value over the real one, as a logarithm.
+    Errors of means and deviations by step, in deviations of a channel. Errors of autocorrelations in a window, of
+    values, of their ranks among all of a channel, which a few high values do not decide, and of absolute values. Errors
+    of channels' correlations; KS of levels, peaks and numbers of runs above the 90 % quantile; errors of the shares of
+    zeros; and the largest value over the real one, as a logarithm.
     """
     if any(isinstance(column, StateChannel) for column in schema.channels.values()):
         return _of_states(made, real)

@@ -145,8 +145,8 @@ class CopulaGenerator(nn.Module):
         high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
-        holds: ``(1 + K, channels * slowest)`` likewise of the lowest cosines of scores, which keep their means: over all
-            series, and over those of each attribute's value.
+        holds: ``(1 + K, channels * slowest)`` likewise of the lowest cosines of scores, which keep their means: over
+            all series, and within each attribute's value.
         never: ``(missing channels,)`` chance that a series has no value of a channel at all.
     """
 
