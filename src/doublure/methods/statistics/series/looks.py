@@ -116,10 +116,10 @@ def _beyond_chance(moved: Tensor, there: Tensor, curvature: Tensor) -> Tensor:
     apart = torch.cat([mean[:1], mean[1:] - mean[0]])
     whole = torch.linalg.inv(torch.linalg.cholesky(curvature))
     size = (apart @ whole.T).square().sum(1, keepdim=True)
-    spread = there.T @ (moved @ whole.T).square().sum(1, keepdim=True) / count - (mean @ whole.T).square().sum(
-        1, keepdim=True
-    )
+    spread = there.T @ (moved @ whole.T).square().sum(1, keepdim=True) / count
+    spread = spread - (mean @ whole.T).square().sum(1, keepdim=True)
     share = (1 - spread / count / size.clamp(min=1e-30)).clamp(min=0)
     share[0] = 1
     share[1:] /= max(1.0, float(there[0, 1:].sum()))  # attributes' values share what moved
-    return share * apart @ whole.T @ whole
+    found: Tensor = share * apart @ whole.T @ whole
+    return found
