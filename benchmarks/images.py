@@ -64,7 +64,7 @@ from doublure.measures.images.classifiers import (
 )
 from doublure.measures.images.distribution_metrics import MOST, frechet_distance, precision_and_recall
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, NAMES, Extractor, efficientnet_lite0
-from doublure.networks.labelled import find_labeller, without_labeller
+from doublure.networks.labelled import LabelledGenerator, find_labeller, without_labeller
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
@@ -145,6 +145,9 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         synthesizer, cost = fitted(options, images, labels, seed)
         synthesizer = synthesizer.sampling_with(**settings(options.sampled))
         found["annotator"] = bayesian_rows.annotator_accuracy(synthesizer, test_images, test_labels)
+        checked = [each for each in _modules(synthesizer) if isinstance(each, LabelledGenerator)]
+        if checked:
+            found["labeller_asked"] = bool(checked[0].asked)
         drawn = synthesizer.sample(options.samples, seed=seed)
         training = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
@@ -176,6 +179,12 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     if options.expected_loss and options.method not in ("real", *PEERS):
         found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
     return found
+
+
+def _modules(synthesizer: db.Synthesizer) -> list[torch.nn.Module]:
+    """Return the parts of a synthesizer's network, if it is one."""
+    generator = synthesizer.generator
+    return list(generator.modules()) if isinstance(generator, torch.nn.Module) else []
 
 
 def beside(

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import yaml
+from scipy.stats import rankdata
 
 import doublure as db
 from doublure.schema.series import StateChannel
@@ -260,9 +261,10 @@ def _numbers(schema: db.Schema, channel: str, values: Any) -> Floats:
 def figures(schema: db.Schema, made: Floats, real: Floats) -> dict[str, float]:
     """Return figures of synthetic series ``(N, length, channels)``; of states how often they change.
 
-    Errors of means and deviations by step, in deviations of a channel; of autocorrelations, in a window and of absolute
-    values; of channels' correlations; KS of levels, peaks and numbers of runs above the 90 % quantile; errors of the
-    shares of zeros; and the largest value over the real one, as a logarithm.
+    Errors of means and deviations by step, in deviations of a channel. Errors of autocorrelations in a window, of
+    values, of their ranks among all of a channel, which a few high values do not decide, and of absolute values. Errors
+    of channels' correlations; KS of levels, peaks and numbers of runs above the 90 % quantile; errors of the shares of
+    zeros; and the largest value over the real one, as a logarithm.
     """
     if any(isinstance(column, StateChannel) for column in schema.channels.values()):
         return _of_states(made, real)
@@ -273,6 +275,7 @@ def figures(schema: db.Schema, made: Floats, real: Floats) -> dict[str, float]:
         "overall_mean": float(made.mean()),
         "sd": float(np.abs((made.std(0) - real.std(0)) / scale).mean()),
         "autocorrelation": _apart(made, real, _autocorrelation),
+        "rank_autocorrelation": _apart(_ranks(made), _ranks(real), _autocorrelation),
         "volatility": _apart(made, real, lambda own: _autocorrelation(np.abs(own - own.mean((0, 1))))),
         "level_ks": _ks(made.mean(1), real.mean(1)),
         "peak_ks": _ks(made.max(1), real.max(1)),
@@ -331,6 +334,13 @@ def _autocorrelation(series: Floats) -> Floats:
     variance = (apart**2).mean((0, 1)) + 1e-12
     lags = range(1, min(24, series.shape[1] - 1))
     return np.array([(apart[:, lag:] * apart[:, :-lag]).mean((0, 1)) / variance for lag in lags])
+
+
+def _ranks(series: Floats) -> Floats:
+    """Return the ranks of values ``(N, length, channels)`` among all of a channel; those that are alike share one."""
+    flat = series.reshape(-1, series.shape[2])
+    found: Floats = rankdata(flat, axis=0).reshape(series.shape) / len(flat)
+    return found
 
 
 def _correlations(series: Floats) -> Floats:

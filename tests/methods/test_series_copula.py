@@ -16,7 +16,7 @@ import doublure as db
 from doublure.errors import LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
-from doublure.methods.statistics.series.covariance import ScoreMoments
+from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.settings import CONSTANT_SHARE, GAP_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
@@ -536,3 +536,24 @@ def test_a_plan_that_draws_too_few_numbers_for_gaps_that_are_bought_is_refused()
     with pytest.raises(SettingError, match="gaps that are still to be bought") as caught:
         db.plan(schema, method="statistics", model="copula", epsilon=20.0, delta=1e-3, noise_width=25, candidates=1)
     assert (caught.value.field, caught.value.remedy) == ("noise_width", "leave it out, and make the plan again")
+
+
+def test_what_an_attribute_shifts_is_no_difference_of_groups():
+    """Beside groups another attribute shifts the level, and its values are not as frequent in both groups."""
+    draw, series = np.random.default_rng(0), 40_000
+    group = np.arange(series) % 2
+    value = (draw.random(series) < np.where(group == 1, 0.7, 0.3)).astype(int)
+    waves = 0.8 * draw.normal(size=(series, 4))
+    waves[:, 0] += 1.2 * (2 * value - 1)
+    rows = np.concatenate([np.ones((series, 1)), np.eye(2)[value], waves], axis=1)
+    sums = np.stack([rows[group == one].T @ rows[group == one] for one in (0, 1)])
+    tiny = np.full((7, 7), 1e-6)
+    found = estimate_moments(
+        ScoreProducts(
+            sums=sums, deviations=tiny, total=sums.sum(0), of_total=tiny, weights=np.ones(4), channels=1,
+            blocks=(2,), numbers=(None,), series=float(series),
+        )
+    )  # fmt: skip
+    assert found.effects[:, 0] == pytest.approx([-1.2, 1.2], abs=0.05)
+    assert np.abs(found.means).max() < 0.05
+    assert [own[0, 0] for own in found.covariances] == pytest.approx([0.64, 0.64], abs=0.05)

@@ -151,13 +151,37 @@ def test_kept_candidates_have_the_wanted_shares_and_keep_slow_waves():
     wanted = drawn * torch.linspace(0.4, 1.6, CUTS + 1)
     wanted = wanted / wanted.sum(1, keepdim=True)
     leans, holds = leans_for(bins, waves, wanted, candidates=8)
-    chances = torch.softmax((summed_leans(bins, leans) + waves @ holds).view(-1, 8), dim=1).flatten() / 1000
+    chances = torch.softmax((summed_leans(bins, leans) + waves @ holds[0]).view(-1, 8), dim=1).flatten() / 1000
     reached = (torch.nn.functional.one_hot(bins, CUTS + 1) * chances[:, None, None]).sum(0)
     assert float((reached - wanted).abs().sum(1).max()) < 0.02
     assert float((chances @ waves - waves.mean(0)).abs().max()) < 0.01
     unheld, _ = leans_for(bins, torch.zeros(8000, 1, dtype=torch.float64), wanted, candidates=8)
     moved = torch.softmax(summed_leans(bins, unheld).view(-1, 8), dim=1).flatten() / 1000
     assert float((moved @ waves - waves.mean(0)).abs().max()) > 0.05
+
+
+def test_kept_candidates_keep_slow_waves_within_each_value_of_attributes():
+    """Levels of two kinds differ; what spreads the levels of all would move both kinds apart."""
+    source = torch.Generator().manual_seed(0)
+    kinds = torch.eye(2, dtype=torch.float64).repeat(500, 1)
+    waves = torch.randn(8000, 1, generator=source, dtype=torch.float64)
+    waves += (kinds @ torch.tensor([[-1.0], [1.0]], dtype=torch.float64)).repeat_interleave(8, 0)
+    whole = (waves * 1000).long()
+    cuts = torch.quantile(whole.double(), torch.tensor(QUANTILES).double(), dim=0).ceil().long().T.contiguous()
+    bins = to_bins(whole, cuts)
+    drawn = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0)
+    wanted = drawn * (1 + torch.linspace(-1, 1, CUTS + 1).square())
+    wanted = wanted / wanted.sum(1, keepdim=True)
+    own = waves.view(-1, 8)
+
+    def moved(conditions: torch.Tensor | None) -> float:
+        leans, holds = leans_for(bins, waves, wanted, conditions, candidates=8)
+        hold = holds[0] if conditions is None else holds[0] + conditions @ holds[1:]
+        chances = torch.softmax(summed_leans(bins, leans).view(-1, 8) + own * hold, dim=1)
+        return float(((chances * own).sum(1) - own.mean(1))[kinds[:, 1] > 0].mean().abs())
+
+    assert moved(None) > 0.1
+    assert moved(kinds) < 0.03
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

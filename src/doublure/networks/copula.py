@@ -145,7 +145,8 @@ class CopulaGenerator(nn.Module):
         high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
-        holds: ``(channels * slowest,)`` likewise of the lowest cosines of scores, which keep their means.
+        holds: ``(1 + K, channels * slowest)`` likewise of the lowest cosines of scores, which keep their means: over
+            all series, and within each attribute's value.
         never: ``(missing channels,)`` chance that a series has no value of a channel at all.
     """
 
@@ -191,7 +192,7 @@ class CopulaGenerator(nn.Module):
             self.register_buffer("cuts", torch.zeros(looks, CUTS, dtype=torch.long))
             self.register_buffer("leans", torch.zeros(looks, CUTS + 1))
             self.register_buffer("never", torch.zeros(sum(shape.missing)))
-            self.register_buffer("holds", torch.zeros(channels * min(SLOWEST, shape.length)))
+            self.register_buffer("holds", torch.zeros(1 + sum(shape.blocks), channels * min(SLOWEST, shape.length)))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return places ``(B, channels, length)``.
@@ -215,15 +216,16 @@ class CopulaGenerator(nn.Module):
         drawn, choice = noise[:, :-count], noise[:, -count:]
         beside = None if condition is None else condition.repeat_interleave(count, 0)
         places = self.drawn(drawn.reshape(len(noise) * count, -1), beside)
-        best = self.choose(places, choice)
+        best = self.choose(places, choice, condition)
         return places.view(len(noise), count, len(self.shape.sizes), -1)[torch.arange(len(noise)), best]
 
-    def choose(self, places: Tensor, choice: Tensor) -> Tensor:
+    def choose(self, places: Tensor, choice: Tensor, condition: Tensor | None) -> Tensor:
         """Return which candidate of each series is kept ``(B,)``.
 
         Args:
             places: ``(B * candidates, channels, length)``, the candidates of a series in a row.
             choice: ``(B, candidates)`` standard normal.
+            condition: ``(B, K)`` one-hot blocks, or None.
         """
         looks = SeriesSummaries(
             sizes=self.shape.sizes,
@@ -233,8 +235,11 @@ class CopulaGenerator(nn.Module):
             missing=self.shape.missing,
         )
         found, waves = looks.with_waves(places)
-        leans = summed_leans(to_bins(found, self.cuts), self.leans.double()) + waves @ self.holds.double()
-        leans = leans.view(choice.shape)
+        holds = self.holds[:1].double().expand(len(choice), -1)
+        if condition is not None:
+            holds = holds + condition.double() @ self.holds[1:].double()
+        leans = summed_leans(to_bins(found, self.cuts), self.leans.double()).view(choice.shape)
+        leans = leans + torch.einsum("bcw,bw->bc", waves.view(*choice.shape, -1), holds)
         # The largest of these sums is as likely a candidate's as its exponential says (Gumbel).
         chance = torch.special.ndtr(choice.double()).clamp(1e-12, 1 - 1e-12)
         return (leans - torch.log(-torch.log(chance))).argmax(1)

@@ -158,7 +158,7 @@ class ContinuedCopula:
         group = self._made.group(own, beside)
         if choice is None:
             return Window(places=places, noise=own, group=group)
-        best = self._made.choose(places, choice) + torch.arange(rows) * count
+        best = self._made.choose(places, choice, condition) + torch.arange(rows) * count
         return Window(places=places[best], noise=own[best], group=group[best])
 
     def _carried(self, before: Window, noise: Tensor, condition: Tensor | None) -> Tensor:

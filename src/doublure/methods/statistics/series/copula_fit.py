@@ -503,7 +503,7 @@ class _Fit:
         looks = SeriesSummaries.of(self._shape.sizes, step_tables, single, missing=self._shape.missing)
         number = self._shape.summaries
         count = copula_plan.looked_at(self._shape.parts, self._shape.candidates)
-        body, _ = self._drawn(whole, count, each=self._shape.candidates)
+        body, condition = self._drawn(whole, count, each=self._shape.candidates)
         drawn = looks(body)
         cuts = looks.cuts(drawn)
 
@@ -526,7 +526,7 @@ class _Fit:
             for place, share in enumerate(never):
                 self._place_gaps(place, float(share))
             made.never.copy_(torch.from_numpy(never))
-            body, _ = self._drawn(whole, count, each=self._shape.candidates)
+            body, condition = self._drawn(whole, count, each=self._shape.candidates)
             drawn = looks(body)
         bins = to_bins(drawn, cuts)
         model = torch.nn.functional.one_hot(bins, CUTS + 1).double().mean(0).numpy()
@@ -537,7 +537,9 @@ class _Fit:
         made.high.copy_(looks.high)
         made.frequent.copy_(looks.frequent)
         made.cuts.copy_(cuts)
-        leans, holds = leans_for(bins, looks.waves(body), wanted, candidates=self._shape.candidates)
+        each = self._shape.candidates
+        conditions = None if condition is None else condition[::each]
+        leans, holds = leans_for(bins, looks.waves(body), wanted, conditions, candidates=each)
         made.leans.copy_(leans)
         made.holds.copy_(holds)
 

@@ -107,15 +107,16 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     counts = np.maximum(moments.sums[:, 0, 0], _FEWEST) if groups > 1 else np.array([moments.series])
     counts = counts * moments.series / counts.sum()
     # Means: common to all groups, shrunk by octave; then effects of attributes; then each group's difference, shrunk.
+    # What a group's own share of values shifts is no difference of the group: it counts once.
     total, series = moments.total, moments.series
     of_mean, of_entry = moments.deviations[0, first], moments.deviations[first, first]
     together = _by_octave(total[0, first:] / series, (moments.of_total[0, first] / series) ** 2, octave)
     effects, effect_shares = _effects(moments, together, octave)
-    shares = counts / series
+    shares, shares_within = counts / series, _within(moments, counts, effect_shares)
     means = np.tile(together, (groups, 1))
     if groups > 1:
         for place, count in enumerate(counts):
-            own = moments.sums[place, 0, first:] / count - together
+            own = moments.sums[place, 0, first:] / count - together - shares_within[place] @ effects
             means[place] += _by_octave(own, (of_mean / count) ** 2, octave)
     # Covariance within groups: second moments less those of means and effects, denoised and scaled.
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
@@ -127,12 +128,13 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     common = common * np.outer(scaled, scaled)
     means, effects = means * scaled, effects * scaled
     # Each group's covariance: the common one and its difference, shrunk for each pair of octaves.
+    shifted = effects.T @ pairs @ effects
     covariances = np.empty((groups, *common.shape))
     for place, count in enumerate(counts):
         block: Floats = common
         if groups > 1:
             found = moments.sums[place, first:, first:] / count * np.outer(scaled, scaled)
-            apart = found - np.outer(means[place], means[place]) - common
+            apart = found - np.outer(means[place], means[place]) - shifted - common
             block = common + _by_blocks(apart, (of_entry * scaled.mean() ** 2 / count) ** 2, octave)
         covariances[place] = make_positive(block) / np.outer(weights, weights)
     return ScoreMoments(
@@ -141,7 +143,7 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
         covariances=covariances,
         effects=effects / weights,
         effect_shares=effect_shares,
-        shares_within=_within(moments, counts, effect_shares),
+        shares_within=shares_within,
         effect_pairs=pairs,
     )
 

@@ -57,27 +57,36 @@ def posterior_shares(counted: Floats, drawn: Floats, *, noise: float, draws: int
     return shares
 
 
-def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -> tuple[Tensor, Tensor]:
+def leans_for(
+    bins: Tensor, waves: Tensor, wanted: Tensor, conditions: Tensor | None = None, *, candidates: int
+) -> tuple[Tensor, Tensor]:
     """Return the leans with which kept candidates have the wanted shares, and the waves' means (raking).
+
+    Means are kept over all series and within each attribute's value. Series of a value whose kept means are off by no
+    more than chance may explain stay so (James and Stein).
 
     Args:
         bins: ``(series * candidates, summaries)``, the candidates of a series in a row.
         waves: ``(series * candidates, W)`` numbers whose means are kept.
         wanted: ``(summaries, bins)`` shares.
+        conditions: ``(series, K)`` one-hot blocks; None without attributes.
         candidates: Their number a series.
 
     Returns:
-        ``(summaries, bins)`` of bins, and ``(W,)`` of waves.
+        ``(summaries, bins)`` of bins, and ``(1 + K, W)`` of waves: over all series, and beside them for each value.
     """
     summaries, size = wanted.shape
+    series = len(waves) // candidates
+    there = torch.zeros(series, 0) if conditions is None else conditions
+    there = torch.cat([torch.ones(series, 1, dtype=torch.float64), there.double()], dim=1)
     leans = torch.zeros(summaries, size, dtype=torch.float64)
-    holds = torch.zeros(waves.shape[1], dtype=torch.float64)
-    mean = waves.mean(0)
-    own = waves.view(-1, candidates, waves.shape[1])
-    within = (own - own.mean(1, keepdim=True)).flatten(0, 1)
+    holds = torch.zeros(there.shape[1], waves.shape[1], dtype=torch.float64)
+    own = waves.view(series, candidates, -1)
+    own = own - own.mean(1, keepdim=True)
+    within = own.flatten(0, 1)
     curvature = within.T @ within / len(waves)
     damped = _DAMPED * float(curvature.diagonal().mean()) + _LEAST
-    curvature += damped * torch.eye(len(mean), dtype=torch.float64)
+    curvature += damped * torch.eye(len(curvature), dtype=torch.float64)
     total = summed_leans(bins, leans)
     for _ in range(_SWEEPS):
         for one in range(summaries):
@@ -87,8 +96,30 @@ def leans_for(bins: Tensor, waves: Tensor, wanted: Tensor, *, candidates: int) -
             more = (leans[one] + more).clamp(-_MOST, _MOST) - leans[one]
             leans[one] += more
             total += more[bins[:, one]]
-        chances = torch.softmax(total.view(-1, candidates), dim=1).flatten()
-        more = torch.linalg.solve(curvature, mean - chances @ waves / chances.sum())
-        holds += more
-        total += waves @ more
+        moved = torch.einsum("sc,scw->sw", torch.softmax(total.view(-1, candidates), dim=1), own)
+        more = _beyond_chance(moved, there, curvature)
+        holds -= more
+        total -= torch.einsum("sw,scw->sc", there @ more, own).flatten()
     return leans, holds
+
+
+def _beyond_chance(moved: Tensor, there: Tensor, curvature: Tensor) -> Tensor:
+    """Return the holds ``(1 + K, W)`` that take back by how much more than chance kept waves have moved.
+
+    Args:
+        moved: ``(series, W)`` of each series.
+        there: ``(series, 1 + K)`` one, and one-hot blocks.
+        curvature: ``(W, W)`` covariance of a series' candidates.
+    """
+    count = there.sum(0)[:, None].clamp(min=1)
+    mean = there.T @ moved / count
+    apart = torch.cat([mean[:1], mean[1:] - mean[0]])
+    whole = torch.linalg.inv(torch.linalg.cholesky(curvature))
+    size = (apart @ whole.T).square().sum(1, keepdim=True)
+    spread = there.T @ (moved @ whole.T).square().sum(1, keepdim=True) / count
+    spread = spread - (mean @ whole.T).square().sum(1, keepdim=True)
+    share = (1 - spread / count / size.clamp(min=1e-30)).clamp(min=0)
+    share[0] = 1
+    share[1:] /= max(1.0, float(there[0, 1:].sum()))  # attributes' values share what moved
+    found: Tensor = share * apart @ whole.T @ whole
+    return found
