@@ -66,8 +66,6 @@ With few units most pairs are noise at any share, and each pair inherits the err
 COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
 """Counts of each table of a release, on average. Large tables are counted more often than small ones, and the mean is
 used. A table's number of counts follows from its size, and the total from the schema alone."""
-_COLUMNS_AS_THEY_ARE = 0.1
-"""The share of columns where all of them are narrow, and their own counts are no finer than those of pairs."""
 
 SHARES_WITHIN = {
     NEIGHBOURS: 0.02,
@@ -213,8 +211,6 @@ def plan_releases(
     if not round_values and VALUES in shares:
         shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
         shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
-    if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
-        shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     if not together:
         fixed = sum(known.values())
         scale = (1 - fixed) / (sum(shares.values()) - fixed)
