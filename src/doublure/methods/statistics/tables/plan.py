@@ -287,13 +287,14 @@ def affordable_pairs(
 
 
 def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
-    """Return whether a forecast of the error of pairs is lower if pairs are counted, and not columns alone.
+    """Return whether a forecast of the errors of columns and pairs is lower if pairs are counted, not columns alone.
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
     shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is
     left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
-    where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
+    where it is not counted. With the column's own error, which counts as much, a column's is met three times.
+    Counted pairs are taken as any: where noise decides, the strongest are not known.
 
     Args:
         schema: The public facts.
@@ -319,9 +320,9 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
 
     share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
     cells = side**2 * (_groups(schema, within) if one.pairs_within else 1)
-    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
+    together = 3 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
     together += (1 - share) * _DEPENDENT / 2
-    return together < 2 * left(other, COLUMNS, side) + _DEPENDENT / 2
+    return together < 3 * left(other, COLUMNS, side) + _DEPENDENT / 2
 
 
 def groups_for(over_noise: float) -> int:
