@@ -38,7 +38,7 @@ def one_cell(name: str, part: str, epsilon: float) -> dict[str, Any]:
     else:
         with (
             mock.patch("doublure.private.whole_noise.discrete_normals", lambda size, scale: np.zeros(size, np.int64)),
-            mock.patch("doublure.methods.statistics.tables.mixture_fit._ENOUGH", 0.0),
+            mock.patch("doublure.methods.statistics.tables.mixture_fit._singles_fit", return_value=False),
         ):
             made = fitted(schema, train, planned, 0, times=times)
     return measures(name, schema, (train, test), made) | {"delta": DELTA}

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -30,6 +30,9 @@ from sklearn.metrics import roc_auc_score
 import doublure as db
 from adult import SHARED
 from doublure.data.tables.opening import open_table
+from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.plan import CELLS
 from doublure.schema import Schema
 from results import OUT, by_cell, finished, mean_and_range, measure
 from tables import cells, joint_codes
@@ -127,15 +130,34 @@ def unscored(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> 
         return fitted(schema, train, epsilon, seed)
 
 
+def unvoted(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
+    """Return rows of a fit in which no code votes for another."""
+    with mock.patch("doublure.methods.statistics.tables.tree_fit.voted_table", return_value=None):
+        return fitted(schema, train, epsilon, seed)
+
+
+def _without_runs(schema: Schema, train: pd.DataFrame, epsilon: float, seed: int) -> pd.DataFrame:
+    """Return rows of a fit that counts cells in place of runs of cells, at the same price."""
+
+    def counted(tables: NoisyTables, wide: Sequence[Node]) -> tuple[list[NoisyCounts], dict[int, NoisyCounts]]:
+        axes = [node.leaves.axis(np.arange(node.leaves.size)) for node in wide]
+        return tables._released(CELLS, [(axis,) for axis in axes]), {}
+
+    with mock.patch.object(NoisyTables, "_count_cells", counted):
+        return fitted(schema, train, epsilon, seed)
+
+
 ARMS: dict[str, Callable[[Schema, pd.DataFrame, float, int], pd.DataFrame]] = {
     "ours": fitted,
     "uniform": _uniform,
     "columns": partial(fitted, structure="columns"),
     "tree": partial(fitted, structure="tree"),
     "unscored": unscored,
+    "unvoted": unvoted,
+    "runless": _without_runs,
 }
-"""Defaults, and what they are compared with: even rows, noisy columns alone, the tree wherever there are pairs, and a
-fit that knows nothing of pairs that are not counted."""
+"""Defaults, and what they are compared with: even rows, noisy columns alone, the tree wherever there are pairs, and
+fits that know nothing of pairs that are not counted, without votes of codes, and without runs of cells."""
 
 
 def measures(

@@ -94,7 +94,7 @@ class Triples:
         if not self.arm.endswith("mixture") or found.tables.rows < _REHEARSED:
             return found
         shares = np.split(found.probabilities, np.cumsum(found.sizes)[:-1], axis=1)
-        drawn = fitting.build_generator(job, found).groups(_DRAWN, np.random.default_rng(1))[0]
+        drawn = _drawn(fitting.build_generator(job, found).tree)
         order = [0, *(child for _, child in found.tables.edges)]
         codes = self._codes(range(len(shares)))
         chosen = _worst(codes, drawn[:, np.argsort(order)], found.sizes)
@@ -130,10 +130,10 @@ class Triples:
             cells += counts.size
         return single, (misfit * moments.cells + more) / cells, gradient
 
-    def _raked(self, tree: Tree, wanted: Any, count: int, rng: Any) -> Tree:
-        raked: Tree = self.rake(tree, wanted, count, rng)
+    def _raked(self, tree: Tree, wanted: Any, count: int, rng: Any) -> tuple[Tree, TreeDraw]:
+        raked, rows_of_it = self.rake(tree, wanted, count, rng)
         if not self.arm.endswith("factors") or self._fit is None or self._fit.tables.rows < _REHEARSED:
-            return raked
+            return raked, rows_of_it
         tables, sizes = self._fit.tables, raked.sizes.tolist()
         codes = self._codes([0, *(child for _, child in tables.edges)])
         rows = len(codes)
@@ -144,8 +144,8 @@ class Triples:
                 likely = _likely(table, said, self._noise)
                 before = self.factors.setdefault(own[2], [])
                 before.append((own[0], own[1], (likely + 0.5) / (said + 0.5)))
-                raked = self.rake(tree, wanted, count, rng)
-        return raked
+                raked, rows_of_it = self.rake(tree, wanted, count, rng)
+        return raked, rows_of_it
 
     @property
     def _noise(self) -> float:

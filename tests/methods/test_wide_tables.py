@@ -316,6 +316,24 @@ def test_pairs_within_a_target_have_to_pay_too(epsilon, structure):
     assert made.settings.structure == structure
 
 
+def _narrow(wide: int) -> db.Schema:
+    listed = {"type": "category", "values": [*"abcde"]}
+    columns = {f"c{at}": listed for at in range(26 - wide)}
+    columns |= {f"n{at}": {"type": "integer", "bounds": [0, 900]} for at in range(wide)}
+    facts = {"doublure": 1, "kind": "table", "units": 780, "defaults": {"missing": False}, "columns": columns}
+    return db.Schema.from_plain(facts)
+
+
+@pytest.mark.parametrize(("noise", "together"), [(4.0, True), (5.0, False)])  # pairs alone would be better at both
+def test_errors_of_columns_count_as_those_of_pairs_do(noise, together):
+    assert plan.better_together(_narrow(0), "", noise) == together
+
+
+def test_columns_of_a_narrow_table_are_counted_as_those_of_another():
+    narrow, other = (plan.plan_releases(_narrow(wide), "").shares for wide in (0, 1))
+    assert narrow[plan.COLUMNS] == other[plan.COLUMNS]
+
+
 def test_columns_alone_are_drawn_independently(tmp_path):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 6, 150)

@@ -162,12 +162,6 @@ class TreeGenerator(ArrayGenerator):
                     rows[own] = self.tree.identities.keep(rows[own], self._every_span(mask), rng)
         return rows
 
-    def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Return the coarse groups ``(count, nodes)`` of so many rows, and their components."""
-        drawn = TreeDraw(self.tree, TreeEvidence(self.tree, {}), count, rng)
-        drawn.draw()
-        return drawn.coarse, drawn.component
-
     def _asked(self, count: int, mask: Floats, rng: np.random.Generator) -> Floats:
         """Return rows with these values of the conditions, by rejection if the last column is conditioned on."""
         spans, last = self._asked_of(mask)

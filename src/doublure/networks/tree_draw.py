@@ -167,8 +167,10 @@ def shuffle_within(chance: Floats, *groups: Ints) -> Ints:
     return order
 
 
-def rake(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> Tree:
+def rake(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> tuple[Tree, TreeDraw]:
     """Return the tree with each node's groups brought to wanted shares, and its fine groups to those of its leaves.
+
+    The rows that this took are returned, too.
 
     Args:
         tree: The tree, not yet raked.
@@ -187,7 +189,7 @@ def rake(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator)
             np.add.at(met, (drawn.fine[:, node.parent], drawn.coarse[:, place]), 1.0)
             inner = _raked_within(node, met)
         nodes.append(replace(node, rake=factors[place], inner=inner))
-    return replace(tree, nodes=tuple(nodes))
+    return replace(tree, nodes=tuple(nodes)), drawn
 
 
 def _raked_within(node: TreeNode, met: Floats) -> Floats:

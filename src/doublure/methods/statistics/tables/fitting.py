@@ -21,7 +21,7 @@ from doublure.methods.statistics.tables.target_fit import fit_target
 from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_draw import rake
+from doublure.networks.tree_draw import TreeDraw, rake
 from doublure.networks.tree_identities import KeptIdentities
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
@@ -265,14 +265,14 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
     wanted = [_wanted(nodes[place], weights @ shares[place]) for place in order]
-    tree = rake(tree, wanted, rows_drawn(len(nodes)), rng)
+    tree, rows = rake(tree, wanted, rows_drawn(len(nodes)), rng)
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
     if tables.target is not None:
-        generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
+        generator.take(replace(tree, last=_last_column(tables, rows, order, by_component)))
     if tables.identities:
-        rows = generator(rng.standard_normal((rows_drawn(len(nodes)), 1)))
-        generator.take(replace(generator.tree, identities=_kept_identities(tables, rows, rng)))
+        drawn_anew = generator(rng.standard_normal((rows_drawn(len(nodes)), 1)))
+        generator.take(replace(generator.tree, identities=_kept_identities(tables, drawn_anew, rng)))
         job.log({"found by noise": [*map(str, tables.identities)]})
     return generator
 
@@ -374,10 +374,11 @@ def _seen(tables: NoisyTables, edge: int) -> NoisyCounts:
     return NoisyCounts(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
 
 
-def _last_column(
-    tables: NoisyTables, generator: TreeGenerator, order: list[int], by_component: Floats, rng: np.random.Generator
-) -> LastColumn:
-    """Return the model of the target: by the component alone if pairs were counted within it, else by all columns."""
+def _last_column(tables: NoisyTables, rows: TreeDraw, order: list[int], by_component: Floats) -> LastColumn:
+    """Return the model of the target: by the component alone if pairs were counted within it, else by all columns.
+
+    It is fitted to the rows by which the tree was raked.
+    """
     values = by_component.shape[1]
     sizes = [tables.nodes[place].size for place in order]
     if tables.pairs_within:
@@ -388,12 +389,11 @@ def _last_column(
             components=np.log(np.maximum(by_component, _LEAST)),
         )
     nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
-    groups, component = generator.groups(rows_drawn(len(nodes)), rng)
     totals = tables.target_rows
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
     ruled_out = np.zeros((sum(sizes), values))  # node 0 comes first in the order
     excluded = tables.target_excluded()
     ruled_out[: len(excluded)] = np.where(excluded, _RULED_OUT, 0.0)
     known = (totals, tables.target_precision)
-    bias, effects = fit_target(nodes, by_target, known, groups, odds[component], ruled_out)
+    bias, effects = fit_target(nodes, by_target, known, rows.coarse, odds[rows.component], ruled_out)
     return LastColumn(part=tables.target_part, bias=bias, effects=effects, components=odds)

@@ -66,8 +66,6 @@ With few units most pairs are noise at any share, and each pair inherits the err
 COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
 """Counts of each table of a release, on average. Large tables are counted more often than small ones, and the mean is
 used. A table's number of counts follows from its size, and the total from the schema alone."""
-_COLUMNS_AS_THEY_ARE = 0.1
-"""The share of columns where all of them are narrow, and their own counts are no finer than those of pairs."""
 
 SHARES_WITHIN = {
     NEIGHBOURS: 0.02,
@@ -214,8 +212,6 @@ def plan_releases(
     if not round_values and VALUES in shares:
         shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
         shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
-    if not wide and PAIRS in tables:
-        shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     if not together:
         fixed = sum(known.values())
         scale = (1 - fixed) / (sum(shares.values()) - fixed)
@@ -292,13 +288,14 @@ def affordable_pairs(
 
 
 def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
-    """Return whether a forecast of the error of pairs is lower if pairs are counted, and not columns alone.
+    """Return whether a forecast of the errors of columns and pairs is lower if pairs are counted, not columns alone.
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
     shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is
     left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
-    where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
+    where it is not counted. With the column's own error, which counts as much, a column's is met three times.
+    Counted pairs are taken as any: where noise decides, the strongest are not known.
 
     Args:
         schema: The public facts.
@@ -324,9 +321,9 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
 
     share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
     cells = side**2 * (_groups(schema, within) if one.pairs_within else 1)
-    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
+    together = 3 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
     together += (1 - share) * _DEPENDENT / 2
-    return together < 2 * left(other, COLUMNS, side) + _DEPENDENT / 2
+    return together < 3 * left(other, COLUMNS, side) + _DEPENDENT / 2
 
 
 def groups_for(over_noise: float) -> int:

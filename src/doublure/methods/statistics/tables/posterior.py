@@ -75,6 +75,7 @@ class _Point:
         apart: ``(n,)`` rows less the leaf's own count.
         cells_apart: ``(cells,)`` the same of cells.
         sums_apart: ``(R,)`` the same of sums across cells: groups, then lattices.
+        curve: The loss of the density by its priors, its gradient, and its curvature as bands.
         loss: The negative log posterior, up to a constant.
     """
 
@@ -86,6 +87,7 @@ class _Point:
     apart: Floats
     cells_apart: Floats
     sums_apart: Floats
+    curve: tuple[float, Floats, Floats]
     loss: float
 
 
@@ -480,16 +482,16 @@ class ColumnPosterior:
         apart, cells_apart = mass - self._own_counts, self._in_cells(mass) - self._cell_counts
         known, precision = self._sums_seen()
         sums = np.concatenate([self._in_ranges(mass), rows.sum(0)])[: len(known)]
-        sums_apart = sums - known
+        sums_apart, curve = sums - known, self._curve(density)
         loss = (
             (self._own_precision @ apart**2 + self._cell_precision @ cells_apart**2 + precision @ sums_apart**2) / 2
-            + self._curve(density)[0] + _RIDGE / 2 * float(pull @ pull)
+            + curve[0] + _RIDGE / 2 * float(pull @ pull)
             + _OWN * _APART_AT * float((math.exp(-_NEAR / _APART_AT) - np.exp(-np.hypot(own, _NEAR) / _APART_AT)).sum())
             + _ROUND * float((np.hypot(pull, _NEAR) - _NEAR).sum())
         )  # fmt: skip
         return _Point(
             density=density, own=own, pull=pull, rows=rows, mass=mass, apart=apart, cells_apart=cells_apart,
-            sums_apart=sums_apart, loss=float(loss),
+            sums_apart=sums_apart, curve=curve, loss=float(loss),
         )  # fmt: skip
 
     def _in_ranges(self, mass: Floats) -> Floats:
@@ -542,7 +544,7 @@ class ColumnPosterior:
             by_sum = np.hstack([by_sum, rows])
             sums = np.vstack([sums, np.hstack([cell_rows.T, np.diag(rows.sum(0))])])
         _, sum_precision = self._sums_seen()
-        _, bent, curvature = self._curve(point.density)
+        _, bent, curvature = point.curve
         slope = np.concatenate([
             self._in_cells(mass * precision * point.apart) + cell_precision * cell_mass * point.cells_apart + bent,
             rows.T @ (precision * point.apart) + cell_rows.T @ (cell_precision * point.cells_apart)
