@@ -22,11 +22,11 @@ from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.records import intensities
 from doublure.data.images.sheets import contact_sheet, png
-from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

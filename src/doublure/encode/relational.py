@@ -19,7 +19,6 @@ from doublure.encode import across_tables
 from doublure.encode.above_root import floors_above, places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
-from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.repeating import repeating
 from doublure.encode.table import LENDERS
 from doublure.encode.table_values import TableValues
@@ -29,6 +28,7 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.related_table import rows_name
 from doublure.schema.relational import ResolvedRelationalSchema
 from doublure.support import lattices
+from doublure.support.arrays import Ints
 from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
 

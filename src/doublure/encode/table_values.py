@@ -16,13 +16,13 @@ from typing_extensions import override
 
 from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
-from doublure.encode.columns import Floats, RowEncoding
-from doublure.encode.pairwise_swapping import Ints
+from doublure.encode.columns import RowEncoding
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError
 from doublure.networks.steering import IntRanges
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed
+from doublure.support.arrays import Floats, Ints
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:

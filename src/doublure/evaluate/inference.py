@@ -37,10 +37,9 @@ from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.columns import Column
+from doublure.support.arrays import Floats, Ints
 from doublure.training.noisy_tables import NoisyTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 Syntheses: TypeAlias = "int | Sequence[pd.DataFrame]"
 
 CONFIDENCE = 0.95

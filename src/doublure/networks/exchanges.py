@@ -8,8 +8,9 @@ import numpy as np
 
 from doublure.networks.related_layout import RootGap
 from doublure.networks.rooms import RoomLeft
-from doublure.networks.tree_tables import Floats, Ints, Mask
+from doublure.networks.tree_tables import Floats
 from doublure.support import lattices
+from doublure.support.arrays import Ints, Mask
 
 _EXCHANGES = 32
 """Partners that each unit meets; where one in three fits, one unit in half a million finds none."""

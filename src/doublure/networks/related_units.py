@@ -25,8 +25,9 @@ from doublure.networks.given_columns import ComponentOdds, draw_fitting, draw_gi
 from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
 from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
+from doublure.networks.tree_tables import Floats, Tree
 from doublure.support import lattices
+from doublure.support.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

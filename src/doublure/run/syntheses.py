@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.data.records import taken, with_made
 from doublure.errors import SettingError
+from doublure.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from doublure.schema import ResolvedSchema
     from doublure.training.noisy_tables import NoisyTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _EACH, _FEWEST = 2, 5_000
 """Weighted rows for each row drawn, so that most rows drawn have no twin; and the fewest, where few are drawn."""

@@ -10,10 +10,10 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
 from doublure.schema.images import LABEL
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="inference",

@@ -12,9 +12,9 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
+from doublure.support.arrays import Floats
 from doublure.support.seeding import to_32_bits
 
 THREAT_MODEL = ThreatModel(

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doublure.data.images import Images
-from doublure.encode.columns import Floats
 from doublure.measures.influence import share_influence
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.relational.counts import counts_across
-from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import CodeCounts, count
@@ -29,6 +28,7 @@ from doublure.measures.tables.fidelity import pair_variation, strength, variatio
 from doublure.measures.tables.influence import variation_influence
 from doublure.measures.tables.relations import is_clear, is_lost
 from doublure.measures.tables.verdict import MOST_NAMED, say_pair
+from doublure.support.arrays import Floats, Ints
 
 MOST_DEPENDENT = 30
 """Number of pairs of a parent's and a child's column compared, the most dependent ones."""

@@ -11,10 +11,11 @@ from doublure.data.relational.records import RelatedRows
 from doublure.data.relational.visits import split
 from doublure.measures.holdout import split_real
 from doublure.measures.relational.relations import relation
-from doublure.measures.relational.units import ComparedUnits, Ints, UnitCoder, draw_independent
+from doublure.measures.relational.units import ComparedUnits, UnitCoder, draw_independent
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.schema.visits import RECORDS, VisitsSchema
+from doublure.support.arrays import Ints
 
 _ASKED = ("children", "transitions", "gaps")
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.measures.tables.features import FeatureTable
+from doublure.support.arrays import Floats
 from doublure.support.seeding import to_32_bits
 
 Kind: TypeAlias = Literal["forest", "boosting", "logistic"]

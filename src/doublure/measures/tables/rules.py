@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
 from doublure.measures.tables.fidelity import Tables
+from doublure.support.arrays import Floats
 
 LEAST_SHARE = 0.01
 """The least share of rows that has a state, and in which chance would break a rule."""

@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.classification import (
     Labels,
@@ -30,6 +29,7 @@ from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.features import FeatureTable, TargetClasses, make_features
+from doublure.support.arrays import Floats
 from doublure.support.progress import Progress
 
 MOST_ROWS = 50_000

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import TextMarks
+    from doublure.support.arrays import Floats
 
 _NONSENSE = "no cell of any type"
 
