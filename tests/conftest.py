@@ -239,7 +239,7 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Ite
 def few_trees() -> Iterator[None]:
     """Let the classifiers of tables be smaller: rows of a few columns need no forest of a hundred trees."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
+        patched.setattr("doublure.measures.tables.utility._TREES", 25)
         yield
 
 

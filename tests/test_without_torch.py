@@ -32,10 +32,10 @@ import pandas as pd
 import doublure as db
 from doublure.cli.terminal import run_guarded
 from doublure.cli.main import app
-from doublure.measures.tables import classifiers
+from doublure.measures.tables import utility
 from doublure.report import plots
 
-classifiers._TREES = 5
+utility._TREES = 5
 plots.draw = lambda width, height, key, alt, paint: alt  # figures are drawn elsewhere
 
 def verb(*words, code=0):

@@ -8,9 +8,8 @@ import torch
 from scipy import fft
 from torch import nn
 
-from doublure.networks.detail import DetailedGenerator, ImageDetail
+from doublure.networks.detail import DetailedGenerator, ImageDetail, block_spread
 from doublure.networks.sizes import detail_noise
-from doublure.networks.texture import block_spread
 
 
 def coloured(size, shape, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.networks.texture import block_spread, checkerboard
+from doublure.networks.detail import block_spread, checkerboard
 
 DOWN, ACROSS = torch.meshgrid(torch.arange(12.0), torch.arange(10.0), indexing="ij")
 BOARD, STRIPES, SLOPE = (-1) ** (DOWN + ACROSS), (-1) ** ACROSS, DOWN * 0.3 + ACROSS * 0.1

@@ -24,9 +24,8 @@ from doublure.encode.columns import BinnedEncoding, IntegerEncoding, MinMaxEncod
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import snapped_numbers
-from doublure.encode.pairwise_swapping import pairwise_swapped
+from doublure.encode.pairwise_swapping import EvenShares, pairwise_swapped
 from doublure.encode.points import PointEncoding
-from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.rules.rule_set import RuleSet

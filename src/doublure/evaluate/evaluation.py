@@ -34,7 +34,7 @@ from doublure.measures.images.classifiers import map_batches
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, encode_labels, refuse_other_kinds
 from doublure.measures.relational import MOST_UNITS, evaluate_related
-from doublure.measures.relational.visits import visit_scores
+from doublure.measures.relational.evaluation import visit_scores
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import MOST_SERIES, evaluate_series

@@ -31,7 +31,7 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from doublure.encode.cell_places import cell_places, range_ends
+from doublure.encode.cell_names import cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables

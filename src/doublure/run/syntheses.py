@@ -161,7 +161,7 @@ class _RowPool:
     @classmethod
     def of(cls, syn: FittedTables, tables: Sequence[NoisyTable], size: int, rng: np.random.Generator) -> _RowPool:
         """Draw a pool of so many rows, and find them in all tables."""
-        from doublure.encode.cell_places import cell_places
+        from doublure.encode.cell_names import cell_places
 
         rows, known, places = syn.draw(size, seed=int(rng.integers(2**62))), {}, []
         for table in tables:
@@ -181,7 +181,7 @@ class _RowPool:
 
     def lean(self, syn: FittedTables, tables: Sequence[NoisyTable], rng: np.random.Generator) -> Floats:
         """Return ``(N,)`` log-weights by which the rows of each cell of several numbers lean to one of its ends."""
-        from doublure.encode.cell_places import range_ends
+        from doublure.encode.cell_names import range_ends
 
         found = np.zeros(len(self.rows))
         for places, table in zip(self.places, tables, strict=True):

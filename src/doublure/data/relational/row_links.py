@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from doublure.schema.related_table import NAMES_A_ROW, RowLink
 from doublure.schema.relational import RelationalSchema
-from doublure.schema.row_links import NAMES_A_ROW, RowLink
 from doublure.support.arrays import Ints
 
 NamedRows: TypeAlias = Mapping[str, Mapping[str, Ints]]

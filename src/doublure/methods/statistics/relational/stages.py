@@ -40,7 +40,7 @@ from typing_extensions import override
 
 from doublure.encode.above_root import above_root
 from doublure.encode.columns import integer_domain
-from doublure.encode.repeating import repeating
+from doublure.encode.relational import repeating
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
