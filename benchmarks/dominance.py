@@ -29,6 +29,7 @@ from sklearn.metrics import roc_auc_score
 
 import doublure as db
 from adult import SHARED
+from command_line import command_line, some
 from doublure.data.tables.opening import open_table
 from doublure.schema import Schema
 from results import OUT, by_cell, finished, mean_and_range, measure
@@ -326,14 +327,10 @@ def _learned(name: str) -> bool:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "verdict", "verdicts"])
-    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--bootstraps", type=int, default=30)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table", "verdict", "verdicts"], data=some(SETS), arms=some(ARMS), epsilons=[1.0], seeds=[0],
+        bootstraps=30,
+    )  # fmt: skip
     if options.verb != "run":
         {"table": table, "verdict": partial(verdict, options), "verdicts": verdicts}[options.verb]()
         return

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from command_line import command_line, told
 from scaling import COLUMNS, JOBS, REGIONS, SEED, make_schema, measured_fit
 
 MEASURED = Path(__file__).parent / "measured" / "scale.jsonl"
@@ -112,13 +113,10 @@ def model() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="*", default=[])
-    parser.add_argument("--memory", default="2GB", help="'all' holds the records")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--model", action="store_true")
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, records=dict(type=int, nargs="*", default=[]), memory=told("2GB", "'all' holds the records"),
+        folder=Path(tempfile.gettempdir()), child=told(str, argparse.SUPPRESS), model=False,
+    )  # fmt: skip
     if given.child:
         fit(given.child, given.records[0], given.memory)
         return

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from command_line import choice, command_line, told
+
 MEASURED = Path(__file__).parent / "measured" / "scale_images.jsonl"
 SIDE, COLOURS, CLASSES = 64, 3, 10
 EPSILON, DELTA, SEED = 1.0, 1e-7, 0
@@ -125,14 +127,11 @@ def fit(data: Path, given: argparse.Namespace) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--memory", default="4GB", help="'all' holds the pictures")
-    parser.add_argument("--container", choices=["npz", "folder"], default="npz")
-    parser.add_argument("--method", choices=list(SETTINGS), default="dpgan")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, pictures=[200_000], memory=told("4GB", "'all' holds the pictures"),
+        container=choice(["npz", "folder"], "npz"), method=choice(SETTINGS, "dpgan"),
+        folder=Path(tempfile.gettempdir()), child=told(Path, argparse.SUPPRESS),
+    )  # fmt: skip
     if given.child:
         fit(given.child, given)
         return

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from command_line import command_line, told
 from robustness.killing import borrowed
 from scaling import COLUMNS, make_schema, measured_fit
 
@@ -102,14 +103,11 @@ def fit(data: str, engine: str, units: int, memory: str) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=["duckdb", "parquet", "postgresql"], required=True)
-    parser.add_argument("--records", type=int, required=True)
-    parser.add_argument("--memory", default="2GB", help="for parquet")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--keep", action="store_true", help="the row")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, engine=dict(choices=["duckdb", "parquet", "postgresql"], required=True),
+        records=dict(type=int, required=True), memory=told("2GB", "for parquet"), folder=Path(tempfile.gettempdir()),
+        keep=told(False, "the row"), child=told(str, argparse.SUPPRESS),
+    )  # fmt: skip
     if given.child:
         fit(given.child, given.engine, given.records, given.memory)
         return

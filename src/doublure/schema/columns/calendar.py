@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from doublure.schema.columns.column import Clock
+from doublure.schema.columns.column_facts import Clock
 from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
