@@ -25,7 +25,7 @@ THREAT_MODEL = ThreatModel(
     does="Fits shadow synthesizers to random halves of the other records. Trains a random forest to predict whether a "
     "record was in, from distances and from counts of queries that fit the record.",
     success="The forest gives members higher scores than other real records.",
-    shows="Whatever the shadows show that also holds for the real run.",
+    shows="What the shadow models show, as far as it also holds for the real run.",
     cannot="What only appears at the real run’s size, if there are fewer other records than were fitted.",
     reference="Shokri et al. 2017; Stadler et al. 2022; queries as in Houssiau et al. 2022 (TAPAS)",
 )

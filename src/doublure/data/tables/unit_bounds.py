@@ -56,7 +56,7 @@ class Bounded(NamedTuple):
     def numbers(self) -> Ints:
         """The unit of each record that is used, in their order: units are numbered as they come."""
         if self.owner is None:
-            raise TypeError("nobody has asked for owners")
+            raise TypeError("owners were not asked for")
         return (np.cumsum(self.first) - 1)[self.owner[self.used]]
 
 

@@ -248,7 +248,7 @@ def visit_scores(
                 "meaning": score.meaning.replace(f"row of {RECORDS}", f"row of a {schema.unit.name}").replace(
                     RECORDS, whose
                 )
-                + " Independent: rows that belong to nobody.",
+                + " Independent: rows without a parent.",
             }
         )
         for score in found.scores

@@ -316,7 +316,7 @@ def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> d
 def _means(classifiers: list[TableClassifierScores], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
     accuracy = "The share of real test rows that models get right; mean over three models."
     if imbalanced:
-        accuracy = f"{accuracy} One class is common: whoever always names it gets nearly as many right."
+        accuracy = f"{accuracy} One class is common: a guess that always names it is right nearly as often."
     meanings = {
         "accuracy": ("Accuracy", accuracy),
         "auc": (
