@@ -25,7 +25,7 @@ from doublure.encode.attributes import SeriesRows
 from doublure.encode.numeric import Floats, MinMaxEncoding
 from doublure.errors import InputError
 from doublure.schema import Schema
-from doublure.schema.columns import IntegerColumn, RealColumn
+from doublure.schema.columns import NumberColumn
 from doublure.schema.series import SeriesSchema
 from doublure.support.tensors import Array, as_tensor
 
@@ -157,9 +157,9 @@ def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:
     return tuple(found)
 
 
-def channel_column(schema: SeriesSchema, name: str) -> IntegerColumn | RealColumn:
+def channel_column(schema: SeriesSchema, name: str) -> NumberColumn:
     """Return a channel's facts; no step is missing where gaps were refused or left out."""
-    column: IntegerColumn | RealColumn = schema.channels[name]
+    column: NumberColumn = schema.channels[name]
     if column.may_be_missing and not schema.may_be_missing(name):
         column = column.model_copy(update={"missing": False})
     return column
