@@ -28,6 +28,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
+import tables
 from adult import SHARED
 from command_line import command_line, some
 from doublure.data.tables.opening import open_table
@@ -54,12 +55,8 @@ _TRIPLES, _PAIRS = 200, 2000
 
 
 def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the private rows and those that test; of Diabetes-130 one stay of each patient."""
-    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
-    if name == "diabetes130":
-        frame = frame.sample(frac=1, random_state=0).drop_duplicates("patient_nbr")
-    order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4
-    return frame.iloc[order[:cut]].reset_index(drop=True), frame.iloc[order[cut:]].reset_index(drop=True)
+    """Return the private rows and those that test."""
+    return tables.split(name, SETS[name][0])
 
 
 def schema_of(name: str, rows: int) -> Schema:

@@ -86,7 +86,8 @@ def fit(data: str, units: int, memory: str) -> None:
         sampled = time.process_time() - drawn
     row |= {
         "columns": len(COLUMNS), "records": units, "memory": memory,
-        "command": COMMAND.format(records=units, memory=memory), "partitions": math.ceil(units / PARTITION_RECORDS), "sampled": SAMPLED,
+        "command": COMMAND.format(records=units, memory=memory),
+        "partitions": math.ceil(units / PARTITION_RECORDS), "sampled": SAMPLED,
         "sample_cpu_seconds": round(sampled, 1),
         "sample_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
     }  # fmt: skip

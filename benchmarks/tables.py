@@ -51,9 +51,9 @@ SETS = {
 _SPIKE, _CELLS, _TRIPLES = 0.02, 20, 200
 
 
-def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def split(name: str, file: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the private rows and those that test; of Diabetes-130 one stay of each patient."""
-    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
+    frame = pd.read_csv(SHARED / (file or SETS[name][0]), dtype=str, keep_default_na=False)
     if name == "diabetes130":
         frame = frame.sample(frac=1, random_state=0).drop_duplicates("patient_nbr")
     order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4

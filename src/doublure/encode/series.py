@@ -69,7 +69,7 @@ class SeriesEncoder(SeriesRows):
         self.planes = planes_of(schema)
         super().__init__(schema, self.planes[-1].place + 1)
         self._curve = curve
-        self._numbers = {name: _number(schema, name) for name in schema.channels}
+        self._numbers = {name: MinMaxEncoding(column=channel_column(schema, name)) for name in schema.channels}
         self._held = len(schema.channels) * schema.length
         self._codes = sum(planes.states > 0 for planes in self.planes) * schema.length
 
@@ -163,10 +163,6 @@ def channel_column(schema: SeriesSchema, name: str) -> NumberColumn:
     if column.may_be_missing and not schema.may_be_missing(name):
         column = column.model_copy(update={"missing": False})
     return column
-
-
-def _number(schema: SeriesSchema, name: str) -> MinMaxEncoding:
-    return MinMaxEncoding(column=channel_column(schema, name))
 
 
 def _states(chances: Tensor, rng: np.random.Generator | None) -> Floats:

@@ -25,7 +25,7 @@ def listed_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
     """
     if cell.kind not in (*NUMBERS, "text"):
         raise unread(column.type, cell.kind)
-    known, gone = _known(column), [*column.missing_tokens]
+    known, gone = {label(value): place for place, value in enumerate(column.domain)}, [*column.missing_tokens]
     said = _shown_text(column, cell, words)
     if said is not None:
         missing = sql.among(said, map(sql.text, gone))
@@ -107,10 +107,6 @@ def _shown_text(column: Column, cell: SqlCell, words: SqlWords) -> Expr | None:
     if cell.kind == "truth":
         return sql.case((cell.value, sql.text("true")), (sql.no(cell.value), sql.text("false")))
     raise unread(column.type, cell.kind)  # each engine writes a real number in another way
-
-
-def _known(column: Column) -> dict[str, int]:
-    return {label(value): place for place, value in enumerate(column.domain)}
 
 
 def _of_numbers(column: Column) -> bool:
