@@ -32,6 +32,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
+from command_line import command_line, some, told
 from doublure.schema import ResolvedSchema, Schema
 from results import Case, finished, mean_and_range, measure
 
@@ -242,18 +243,13 @@ def table(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--columns", nargs="+", default=["categorical", "all"], choices=["categorical", "all"])
-    parser.add_argument("--cell", nargs="+", help="method:epsilon:decay, such as dpgan:3.0:1.0")
-    parser.add_argument("--settings", default="{}", help="JSON settings of dpgan or guided, for tuning")
-    parser.add_argument(
-        "--tune", action="store_true", help="hold out a quarter of the training rows instead of the test rows"
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
-    (run if arguments.what == "run" else table)(arguments)
+    arguments = command_line(
+        __doc__, ["run", "table"], seeds=[0, 1, 2], columns=some(["categorical", "all"]),
+        cell=dict(nargs="+", help="method:epsilon:decay, such as dpgan:3.0:1.0"),
+        settings=told("{}", "JSON settings of dpgan or guided, for tuning"),
+        tune=told(False, "hold out a quarter of the training rows instead of the test rows"), threads=2,
+    )  # fmt: skip
+    (run if arguments.verb == "run" else table)(arguments)
 
 
 if __name__ == "__main__":

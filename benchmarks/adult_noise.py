@@ -11,7 +11,6 @@ real test rows are looked at once.
 
 from __future__ import annotations
 
-import argparse
 import platform
 import tempfile
 import time
@@ -25,6 +24,7 @@ from sklearn.model_selection import GridSearchCV
 
 import doublure as db
 from adult import DELTA, balanced, features, official_test, schema_for
+from command_line import command_line
 from doublure.schema import ResolvedSchema
 from results import by_cell, finished, interval, mean_and_range, measure
 
@@ -81,12 +81,7 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table"], epsilons=list(EPSILONS), seeds=[0, 1, 2, 3, 4], threads=2)
     torch.set_num_threads(options.threads)
     if options.verb == "run":
         cells = [(epsilon, seed) for seed in options.seeds for epsilon in (None, *options.epsilons)]

@@ -10,7 +10,6 @@ what it does and would end where that shows, so that each fault misleads it or p
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from unittest.mock import patch
 
 import torch
 
+from command_line import command_line
 from doublure.auditing.trainer import audit_trainer
 from doublure.private import clipping
 from doublure.private.critic_steps import CriticSteps
@@ -111,11 +111,7 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--runs", type=int, default=5000)
-    parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, repeats=9, runs=5000, table=False)
     if not arguments.table:
         run(arguments.repeats, arguments.runs)
     table()

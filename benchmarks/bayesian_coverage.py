@@ -15,7 +15,6 @@ none of which is longer than it says. Each trial is a whole run, whose bounds ar
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri, stdtrit
 
+from command_line import command_line
 from doublure.private.bayesian import bernstein_log_mean, log_moment, student_t_log_mean
 from results import by_cell, measure
 
@@ -117,11 +117,7 @@ def tail(longest: float, order: int, seed: int, trials: int) -> dict[str, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--longest", type=float, nargs="*", default=[])
-    settings = parser.parse_args()
+    settings = command_line(__doc__, seed=0, trials=2000, longest=dict(type=float, nargs="*", default=[]))
     if settings.longest:
         cells = [
             (longest, order, settings.seed, settings.trials) for longest in settings.longest for order in REGIME_ORDERS

@@ -12,7 +12,6 @@ curve by epochs is a whole fit with that many steps. The paper held σ at 1 and 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 from statistics import mean
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 from attacks import adult, fitted
+from command_line import command_line, some
 from doublure.auditing import audit
 from doublure.private.accounting import GaussianEvent, epsilon_of
 from results import OUT, by_cell, finished, interval, measure
@@ -120,11 +120,7 @@ def picture() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "picture"])
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table", "picture"], ways=some(WAYS), seeds=[0, 1, 2])
     torch.set_num_threads(1)
     settings = BY_EPOCHS + BY_ROWS
     cells = [(way, *setting, seed) for seed in options.seeds for setting in settings for way in options.ways]

@@ -14,12 +14,12 @@ it stands still: else it would end early, and what it leaves would pass for desi
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+from command_line import command_line, some
 from dominance import DELTA, SETS, fitted, measures, schema_of, split
 from results import by_cell, finished, measure
 
@@ -69,11 +69,7 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", nargs="+", default=_TABLES, choices=list(SETS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table"], data=some(SETS, _TABLES), epsilons=[1.0])
     if options.verb == "table":
         table()
         return

@@ -61,6 +61,28 @@ def traffic(syn: db.Synthesizer, plan: db.Plan, users: int) -> dict[str, Any]:
     }
 
 
+def fitted(
+    way: str, clients: Path, data: Any, plan: db.Plan, out: Path, room: dict[str, float]
+) -> tuple[db.Synthesizer, dict[str, Any]]:
+    """Fit one way, with a ledger of its own; return the synthesizer and what the fit took."""
+    ledger = db.Ledger.create(out / f"{way}.ledger", dataset=way, **room)
+    since, began = time.process_time(), time.perf_counter()
+    if way == "federated":
+        syn = simulate(clients, plan, ledger=ledger, out=out / way, one_unit=True, seed=SEED, threads=1)
+    else:
+        syn = db.fit(data, plan, ledger=ledger, out=out / way, seed=SEED, threads=1)
+    took = {"cpu_seconds": round(time.process_time() - since), "seconds": round(time.perf_counter() - began)}
+    return syn, {"way": way, "claim": syn.guarantee.kind, "seed": SEED, **took}
+
+
+def keep(row: dict[str, Any], syn: db.Synthesizer, plan: db.Plan) -> None:
+    """Keep a row, of a federated fit with its traffic, and print it."""
+    if row["way"] == "federated":
+        row |= traffic(syn, plan, row["users"])
+    add("devices", row)
+    print(row, flush=True)
+
+
 def main() -> None:
     """Fit both ways, and keep a row of each."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -87,23 +109,12 @@ def main() -> None:
     clients.mkdir(parents=True)
     for house, rows in real.groupby("house"):
         rows.to_csv(clients / f"{house}.csv", index=False)
+    row = {"data": "daiad_water", "method": "dpgan", "epsilon": given.epsilon, "delta": 1e-4, "users": units}
+    row |= {"each": DAYS, "steps": given.steps, "lot": given.lot}
     for way in ("federated", "central"):
-        ledger = db.Ledger.create(given.out / f"{way}.ledger", dataset=way, epsilon=2 * given.epsilon, delta=1e-3)
-        since, began = time.process_time(), time.perf_counter()
-        if way == "federated":
-            syn = simulate(clients, plan, ledger=ledger, out=given.out / way, one_unit=True, seed=SEED, threads=1)
-        else:
-            syn = db.fit(real, plan, ledger=ledger, out=given.out / way, seed=SEED, threads=1)
-        row: dict[str, Any] = {
-            "data": "daiad_water", "way": way, "method": "dpgan", "epsilon": given.epsilon, "delta": 1e-4,
-            "users": units, "each": DAYS, "steps": given.steps, "lot": given.lot, "claim": syn.guarantee.kind,
-            "cpu_seconds": round(time.process_time() - since), "seconds": round(time.perf_counter() - began),
-            "ks": round(distance(real, syn), 4), "seed": SEED,
-        }  # fmt: skip
-        if way == "federated":
-            row |= traffic(syn, plan, units)
-        add("devices", row)
-        print(row, flush=True)
+        room = {"epsilon": 2 * given.epsilon, "delta": 1e-3}
+        syn, took = fitted(way, clients, real, plan, given.out, room)
+        keep(row | took | {"ks": round(distance(real, syn), 4)}, syn, plan)
 
 
 if __name__ == "__main__":

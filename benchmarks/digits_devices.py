@@ -13,7 +13,6 @@ doublure[federated,torch].
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import doublure as db
-from devices import traffic
+from devices import SEED, fitted, keep
 from doublure.cli.options import settings
-from doublure.federated.simulate import simulate
-from results import add
 
 DIGITS, SHARES = 10, 0.5
 SYNTHETIC, TESTED = 5_000, 2_000
-SEED = 1
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -96,24 +92,12 @@ def main() -> None:
     )
     most = np.mean([np.bincount(train["labels"][own]).max() / len(own) for own in whose])
     epsilon, delta = plan.worst_case or (given.epsilon, 1e-4)
+    row = {"data": "mnist", "method": given.method, "epsilon": given.epsilon, "delta": 1e-4, "users": given.users}
+    row |= {"each": given.each, "largest_share": round(float(most), 3), "set": given.set}
     for way in given.way:
-        ledger = db.Ledger.create(given.out / f"{way}.ledger", dataset=way, epsilon=2 * epsilon, delta=2 * delta)
-        since, began = time.process_time(), time.perf_counter()
-        if way == "federated":
-            syn = simulate(clients, plan, ledger=ledger, out=given.out / way, one_unit=True, seed=SEED, threads=1)
-        else:
-            syn = db.fit(given.out / "all.npz", plan, ledger=ledger, out=given.out / way, seed=SEED, threads=1)
-        row: dict[str, Any] = {
-            "data": "mnist", "way": way, "method": given.method, "epsilon": given.epsilon, "delta": 1e-4,
-            "users": given.users, "each": given.each, "largest_share": round(float(most), 3), "set": given.set,
-            "claim": syn.guarantee.kind, "accuracy": round(accuracy(syn, test), 4),
-            "cpu_seconds": round(time.process_time() - since), "seconds": round(time.perf_counter() - began),
-            "seed": SEED,
-        }  # fmt: skip
-        if way == "federated":
-            row |= traffic(syn, plan, given.users)
-        add("devices", row)
-        print(row, flush=True)
+        room = {"epsilon": 2 * epsilon, "delta": 2 * delta}
+        syn, took = fitted(way, clients, given.out / "all.npz", plan, given.out, room)
+        keep(row | took | {"accuracy": round(accuracy(syn, test), 4)}, syn, plan)
 
 
 if __name__ == "__main__":

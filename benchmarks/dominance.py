@@ -28,7 +28,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
+import tables
 from adult import SHARED
+from command_line import command_line, some
 from doublure.data.tables.opening import open_table
 from doublure.methods.statistics.tables.nodes import Node, NoisyCounts
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
@@ -56,12 +58,8 @@ _TRIPLES, _PAIRS = 200, 2000
 
 
 def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the private rows and those that test; of Diabetes-130 one stay of each patient."""
-    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
-    if name == "diabetes130":
-        frame = frame.sample(frac=1, random_state=0).drop_duplicates("patient_nbr")
-    order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4
-    return frame.iloc[order[:cut]].reset_index(drop=True), frame.iloc[order[cut:]].reset_index(drop=True)
+    """Return the private rows and those that test."""
+    return tables.split(name, SETS[name][0])
 
 
 def schema_of(name: str, rows: int) -> Schema:
@@ -348,14 +346,10 @@ def _learned(name: str) -> bool:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "verdict", "verdicts"])
-    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--bootstraps", type=int, default=30)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table", "verdict", "verdicts"], data=some(SETS), arms=some(ARMS), epsilons=[1.0], seeds=[0],
+        bootstraps=30,
+    )  # fmt: skip
     if options.verb != "run":
         {"table": table, "verdict": partial(verdict, options), "verdicts": verdicts}[options.verb]()
         return

@@ -10,7 +10,6 @@ the rank correlation of forecasts and errors.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Sequence
 from itertools import combinations
@@ -19,6 +18,7 @@ from typing import Any
 from scipy.stats import spearmanr
 
 import doublure as db
+from command_line import command_line, some
 from dominance import DELTA, SETS, fitted, schema_of, split
 from doublure.data.tables.opening import open_table
 from doublure.methods import registry
@@ -75,12 +75,9 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", nargs="+", default=["pbc", "telco", "mushroom", "flying"], choices=list(SETS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[3])
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], data=some(SETS, ["pbc", "telco", "mushroom", "flying"]), epsilons=[1.0], seeds=[3],
+    )  # fmt: skip
     if options.verb == "table":
         table()
         return

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import doublure as db
+from command_line import choice, command_line, told
 from gpus import named, there
 
 DAYS = """
@@ -55,13 +56,11 @@ def seconds(data: str, method: str, settings: dict[str, Any], threads: int, devi
 
 def main() -> None:
     """Read the command line and print the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", choices=["adult", "days"], default="adult")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, help="fewer than the default, to be quicker")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", help="one alone; left out, the processor and each GPU that torch has")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, data=choice(["adult", "days"], "adult"), rounds=3,
+        steps=told(int, "fewer than the default, to be quicker"), threads=2,
+        device=told(str, "one alone; left out, the processor and each GPU that torch has"),
+    )  # fmt: skip
     torch.set_num_threads(arguments.threads)
     extra = {"steps": arguments.steps} if arguments.steps else {}
     schema, _ = records(arguments.data)

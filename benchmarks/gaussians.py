@@ -32,6 +32,7 @@ import torch
 from scipy.stats import gaussian_kde, wasserstein_distance
 
 import doublure as db
+from command_line import command_line, some
 from doublure.schema import Schema
 from results import OUT, by_cell, finished, mean_and_range, measure
 
@@ -167,13 +168,9 @@ def picture(seed: int, steps: int) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "picture"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--ways", nargs="+", default=["real", *WAYS], choices=["real", *WAYS])
-    parser.add_argument("--steps", type=int, nargs="+", default=list(STEPS))
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table", "picture"], seeds=[0, 1, 2], ways=some(["real", *WAYS]), steps=list(STEPS), threads=2,
+    )  # fmt: skip
     torch.set_num_threads(options.threads)
     if options.verb == "run":
         measure("gaussians", by_cell(cells_of(options), one_cell))

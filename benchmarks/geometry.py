@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from command_line import command_line, some
+
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 
 from job import Job, read_result, write_job
@@ -193,14 +195,11 @@ def _table(text: str) -> int | str:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--arms", nargs="+", default=_ARMS, choices=_ARMS)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--tables", type=_table, nargs="+", default=[3, 4], help="a seed, or a table of dominance.py")
-    parser.add_argument("--env-folder", type=Path, default=Path())
-    parser.add_argument("--limit", type=float, default=400.0)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], arms=some(_ARMS), epsilons=[1.0],
+        tables=dict(type=_table, nargs="+", default=[3, 4], help="a seed, or a table of dominance.py"),
+        env_folder=Path(), limit=400.0,
+    )  # fmt: skip
     if options.verb == "table":
         table()
         return

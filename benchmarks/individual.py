@@ -12,7 +12,6 @@ learned from 300 synthetic rows, on the real rows that test there.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 import doublure as db
+from command_line import command_line, some, told
 from doublure.schema import Schema
 from mushrooms import DELTA, EPSILON, accuracy, rows, schema
 from results import by_cell, finished, mean_and_range, measure
@@ -67,12 +67,7 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--bounds", type=float, nargs="+", default=[4.0], help="C")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table"], ways=some(WAYS), bounds=told([4.0], "C"), seeds=[0, 1, 2])
     torch.set_num_threads(1)
     if options.verb == "run":
         cells = [(way, bound, seed) for seed in options.seeds for bound in options.bounds for way in options.ways]

@@ -10,7 +10,6 @@ the population's own figure lies in it. Figures that the noise leaves open (inte
 
 from __future__ import annotations
 
-import argparse
 import math
 import tempfile
 import time
@@ -26,6 +25,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import doublure as db
+from command_line import command_line, some
 from doublure.evaluate import inference
 from results import by_cell, finished, measure
 
@@ -297,16 +297,12 @@ def rows() -> Iterator[str]:
 
 def main() -> None:
     """Read the command line and measure, or print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "syntheses", "table"])
-    parser.add_argument("--tables", nargs="+", default=list(TASKS), choices=list(TASKS))
-    parser.add_argument("--repeats", type=int, default=50)
-    own = parser.parse_args()
-    if own.what == "syntheses":
+    own = command_line(__doc__, ["run", "syntheses", "table"], tables=some(TASKS), repeats=50)
+    if own.verb == "syntheses":
         several_cells = [(table, repeat, "syntheses") for repeat in range(own.repeats) for table in own.tables]
         measure("inference", by_cell(several_cells, of_syntheses))
         return
-    if own.what == "run":
+    if own.verb == "run":
         cells = [(table, repeat) for repeat in range(own.repeats) for table in own.tables]
         measure("inference", by_cell(cells, one_cell))
         return

@@ -27,6 +27,7 @@ import torch
 
 import doublure as db
 import series
+from command_line import command_line, some
 from doublure.evaluate import inspect
 from doublure.results import percent
 from peers import tasks
@@ -219,14 +220,9 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", nargs="+", choices=sorted(FAULTS), default=sorted(FAULTS))
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--right", type=int, default=6)
-    parser.add_argument("--looked-at", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], data=some(sorted(FAULTS)), epsilon=1.0, right=6, looked_at=2_000, seed=0,
+    )  # fmt: skip
     torch.set_num_threads(1)
     if options.verb == "table":
         table()

@@ -24,6 +24,7 @@ import torch
 from PIL import Image
 
 import doublure as db
+from command_line import choice, command_line, told
 from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet
@@ -118,16 +119,12 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", choices=["olivetti", "orl", "cifar10"], default="olivetti")
-    parser.add_argument("--side", type=int, default=None, help="pixels; as they are if not given")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[10.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
-    parser.add_argument("--sampled", nargs="*", default=[], help="settings of sampling alone, after the fit")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], data=choice(["olivetti", "orl", "cifar10"], "olivetti"),
+        side=told(int, "pixels; as they are if not given"), epsilon=[10.0], seeds=[0],
+        set=told([], "settings, name=JSON"),
+        sampled=told([], "settings of sampling alone, after the fit"), threads=1,
+    )  # fmt: skip
     torch.set_num_threads(options.threads)
     if options.verb == "table":
         table()

@@ -54,6 +54,7 @@ from torch import Tensor
 import doublure as db
 import latent_report
 import latent_students
+from command_line import choice, command_line, some, told
 from doublure import public
 from doublure.cli.options import settings
 from doublure.cli.terminal import TerminalProgress
@@ -383,22 +384,16 @@ def timing(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "time", "table", "curves", "panels"])
-    parser.add_argument("--task", choices=sorted(TASKS), default="emnist-mnist")
-    parser.add_argument("--method", nargs="+", choices=latent_report.METHODS, default=["latentgan"])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--samples", type=int, default=None, help="synthetic records; as many as private ones")
-    parser.add_argument("--private", type=int, default=None, help="private images, if not all")
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
-    parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")
-    parser.add_argument("--public-seed", type=int, default=0)
-    parser.add_argument("--protocol", choices=["labels", "paper"], default="labels", help="where labels come from")
-    parser.add_argument("--tune", action="store_true", help="test on training data that was kept aside")
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "time", "table", "curves", "panels"], task=choice(sorted(TASKS), "emnist-mnist"),
+        method=some(latent_report.METHODS, ["latentgan"]), epsilon=[1.0, 5.0, 10.0, 20.0, 50.0], seeds=[0, 1, 2],
+        samples=told(int, "synthetic records; as many as private ones"),
+        private=told(int, "private images, if not all"), epochs=10,
+        set=told([], "settings of the method, name=JSON"),
+        public_set=told([], "settings of the public generator, name=JSON"), public_seed=0,
+        protocol=told(choice(["labels", "paper"], "labels"), "where labels come from"),
+        tune=told(False, "test on training data that was kept aside"), threads=2,
+    )  # fmt: skip
     torch.set_num_threads(options.threads)
     if options.verb in ("run", "time"):
         (run if options.verb == "run" else timing)(options)

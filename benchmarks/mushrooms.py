@@ -13,7 +13,6 @@ Accuracy is that of a random forest (100 trees) trained on as many synthetic row
 
 from __future__ import annotations
 
-import argparse
 import platform
 import statistics
 import tempfile
@@ -28,6 +27,7 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 
 import doublure as db
+from command_line import command_line, some
 from doublure.schema import Schema
 from results import by_cell, finished, interval, mean_and_range, measure
 
@@ -121,12 +121,7 @@ def _short(value: float | None) -> str:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table"], ways=some(WAYS), seeds=[0, 1, 2], threads=2)
     torch.set_num_threads(options.threads)
     if options.verb == "run":
         cells = [(way, seed) for seed in options.seeds for way in options.ways]

@@ -32,6 +32,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import doublure as db
+from command_line import command_line, told
 from doublure.data.images import Images
 from doublure.measures.divergence import Neighbourhood, divergence, nearest
 from doublure.measures.expected_loss import EstimatorConfig, choose_k, saw_yang_mo
@@ -174,11 +175,7 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--steps", type=int, nargs="+", default=list(STEPS), help="of the critic")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options = parser.parse_args()
+    options = command_line(__doc__, ["run", "table"], steps=told(list(STEPS), "of the critic"), seeds=[0, 1, 2])
     torch.set_num_threads(1)
     if options.verb == "table":
         table()

@@ -10,7 +10,6 @@ even over its values (``unrelated``); ``none`` has no public rows. Measured as i
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import doublure as db
+from command_line import command_line, some
 from dominance import DELTA, SETS, measures, schema_of, split
 from doublure.schema import Schema
 from results import by_cell, finished, mean_and_range, measure
@@ -98,13 +98,9 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", nargs="+", default=["adult", "nist"], choices=list(SETS))
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.2])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    own = parser.parse_args()
+    own = command_line(
+        __doc__, ["run", "table"], data=some(SETS, ["adult", "nist"]), arms=some(ARMS), epsilons=[0.2], seeds=[0],
+    )  # fmt: skip
     if own.verb == "table":
         table()
         return

@@ -10,7 +10,6 @@ the players who have any. Put People.csv and Salaries.csv into ``out/league`` (`
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from command_line import command_line
 from doublure.data.relational import open_related
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
@@ -133,10 +133,7 @@ def one(epsilon: float, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Read the command line, and measure what is not kept yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    asked = parser.parse_args()
+    asked = command_line(__doc__, epsilons=[1.0, 3.0, 10.0], seeds=[0])
     cells = [(epsilon, seed) for epsilon in asked.epsilons for seed in asked.seeds]
     measure("related_league", by_cell(cells, one))
 

@@ -14,7 +14,6 @@ flat table (``related_flattened.py``) and, in an environment of its own that DOU
 
 from __future__ import annotations
 
-import argparse
 import resource
 import tempfile
 import time
@@ -28,6 +27,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
+from command_line import command_line, some, told
 from doublure.data.relational import RelatedRows, open_related
 from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.histories import aggregates
@@ -254,23 +254,20 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line, then measure or print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "scale", "long", "visits", "table"])
-    parser.add_argument("--before", action="store_true", help="rows of visits by the code before")
-    parser.add_argument("--data", choices=sorted(RELATED), nargs="+", default=["stays", "orders", "days"])
-    parser.add_argument("--methods", choices=METHODS, nargs="+", default=METHODS[:2])
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    asked = parser.parse_args()
-    if asked.what == "table":
+    asked = command_line(
+        __doc__, ["run", "scale", "long", "visits", "table"], before=told(False, "rows of visits by the code before"),
+        data=some(sorted(RELATED), ["stays", "orders", "days"]), methods=some(METHODS, METHODS[:2]),
+        epsilons=[1.0, 3.0], seeds=[0, 1, 2],
+    )  # fmt: skip
+    if asked.verb == "table":
         table()
-    elif asked.what == "visits":
+    elif asked.verb == "visits":
         for epsilon in asked.epsilons:
             for by_day in (True, False):
                 for seed in asked.seeds:
                     visits(seed, epsilon, by_day=by_day, before=asked.before)
-    elif asked.what in ("scale", "long"):
-        {"scale": scale, "long": long}[asked.what](asked.seeds[0])
+    elif asked.verb in ("scale", "long"):
+        {"scale": scale, "long": long}[asked.verb](asked.seeds[0])
     else:
         cells = [
             (data, method, epsilon, seed)

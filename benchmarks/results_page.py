@@ -9,7 +9,6 @@ stand in ``results_page.md.j2``. A figure without its rows ends the command.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from command_line import command_line, told
 from dots import Row, chart
 from results import FIGURES, finished, spread
 
@@ -301,9 +301,9 @@ def files() -> dict[Path, str]:
 
 def main() -> None:
     """Write, or compare."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, and say what differs")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        (__doc__ or "").partition("\n")[0], check=told(False, "write nothing, and say what differs"),
+    )  # fmt: skip
     stale = []
     for path, text in files().items():
         if arguments.check:

@@ -29,6 +29,7 @@ import torch
 
 import adult
 import doublure as db
+from command_line import command_line, told
 from doublure.intervals import delong
 from doublure.measures.expected_loss import PAPER_GAMMA, chebyshev, reachable, saw_yang_mo
 from doublure.schema import Schema
@@ -114,13 +115,9 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--rows", type=int, default=500)
-    parser.add_argument("--fits", type=int, default=20, help="of each kind")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], rows=500, fits=told(20, "of each kind"), epsilon=[1.0, 10.0], seed=0,
+    )  # fmt: skip
     torch.set_num_threads(1)
     if options.verb == "table":
         table()

@@ -13,8 +13,6 @@ import argparse
 import json
 import math
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from scaling import COLUMNS, JOBS, REGIONS, SEED, make_schema, measured_fit
+from command_line import command_line, told
+from results import finished
+from scaling import COLUMNS, JOBS, REGIONS, SEED, by_child, keep, measured_fit, table_plan
 
-MEASURED = Path(__file__).parent / "measured" / "scale.jsonl"
 _PART = 1_000_000
 SAMPLED = 500_000
 COMMAND = "python benchmarks/scale.py --records {records} --memory {memory}"
@@ -81,12 +80,13 @@ def fit(data: str, units: int, memory: str) -> None:
     torch.set_num_threads(1)
     options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
     with tempfile.TemporaryDirectory(dir=Path(data).parent) as folder:
-        syn, row = measured_fit(data, make_schema(units, COLUMNS), Path(folder), **options)
+        syn, row = measured_fit(data, table_plan(units, [*COLUMNS]), Path(folder), **options)
         drawn = time.process_time()
         write_sample(syn, Path(folder) / "sample", SAMPLED, seed=SEED)
         sampled = time.process_time() - drawn
     row |= {
-        "records": units, "memory": memory, "command": COMMAND.format(records=units, memory=memory),
+        "columns": len(COLUMNS), "records": units, "memory": memory,
+        "command": COMMAND.format(records=units, memory=memory),
         "partitions": math.ceil(units / PARTITION_RECORDS), "sampled": SAMPLED,
         "sample_cpu_seconds": round(sampled, 1),
         "sample_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
@@ -96,8 +96,7 @@ def fit(data: str, units: int, memory: str) -> None:
 
 def model() -> None:
     """Print a line through the measured rows, and its error on each of them."""
-    rows = [json.loads(line) for line in MEASURED.read_text().splitlines()]
-    own = [row for row in rows if row["memory"] != "all"]
+    own = [row for row in finished("scale") if row["memory"] != "all"]
     records, cpu = np.array([[row["records"], row["cpu_seconds"]] for row in own]).T
     weights = 1 / cpu  # relative errors count alike
     (each, fixed), *_ = np.linalg.lstsq(np.stack([records, np.ones(len(own))], 1) * weights[:, None], cpu * weights)
@@ -112,23 +111,18 @@ def model() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="*", default=[])
-    parser.add_argument("--memory", default="2GB", help="'all' holds the records")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--model", action="store_true")
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, records=dict(type=int, nargs="*", default=[]), memory=told("2GB", "'all' holds the records"),
+        folder=Path(tempfile.gettempdir()), child=told(str, argparse.SUPPRESS), model=False,
+    )  # fmt: skip
     if given.child:
         fit(given.child, given.records[0], given.memory)
         return
     for records in given.records:
         data = write_records(given.folder, records)
-        ask = [sys.executable, __file__, "--child", str(data), "--records", str(records), "--memory", given.memory]
-        line = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-        print(line, flush=True)
-        with MEASURED.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        row = by_child(__file__, "--child", data, "--records", records, "--memory", given.memory)
+        print(json.dumps(row), flush=True)
+        keep("scale", row)
     if given.model:
         model()
 

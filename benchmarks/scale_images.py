@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-MEASURED = Path(__file__).parent / "measured" / "scale_images.jsonl"
+from command_line import choice, command_line, told
+from scaling import SEED, by_child, keep, measured_fit
+
 SIDE, COLOURS, CLASSES = 64, 3, 10
-EPSILON, DELTA, SEED = 1.0, 1e-7, 0
+EPSILON, DELTA = 1.0, 1e-7
 COMMAND = "python benchmarks/scale_images.py --pictures {pictures} --memory {memory} --container {container}"
 SCHEMA = """
 doublure: 1
@@ -89,61 +86,34 @@ def fit(data: Path, given: argparse.Namespace) -> None:
     pictures = given.pictures[0]
     schema = db.Schema.parse(SCHEMA.format(pictures=pictures))
     plan = db.plan(schema, method=given.method, epsilon=EPSILON, delta=DELTA, **SETTINGS[given.method])
-    stages: list[tuple[str, float]] = []
-
-    class Told:
-        """Notes when each stage began."""
-
-        def stage(self, name: str, total: int | None = None) -> None:
-            """Note it."""
-            stages.append((name, time.process_time()))
-
-        def at(self, done: int) -> None:
-            """Say nothing."""
-
+    options: dict[str, Any] = {} if given.memory == "all" else {"memory": given.memory}
     with tempfile.TemporaryDirectory(dir=data.parent) as folder:
-        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
-        options: dict[str, Any] = {} if given.memory == "all" else {"memory": given.memory}
-        start, before = time.perf_counter(), time.process_time()
-        db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=SEED, progress=Told(), **options)
-        wall, cpu = time.perf_counter() - start, time.process_time() - before
-    spent: dict[str, float] = {}
-    for (name, at), end in zip(stages, [*(at for _, at in stages[1:]), time.process_time()], strict=True):
-        spent[name] = round(spent.get(name, 0.0) + end - at, 2)
-    row = {
+        _, row = measured_fit(data, plan, Path(folder), **options)
+    row |= {
         "pictures": pictures, "shape": [SIDE, SIDE, COLOURS], "container": given.container, "memory": given.memory,
-        "method": given.method, "settings": SETTINGS[given.method], "epsilon": EPSILON, "delta": DELTA, "seed": SEED,
-        "date": time.strftime("%Y-%m-%d"),
+        "settings": SETTINGS[given.method], "planned_mb": plan.memory_bytes // 10**6,
         "command": COMMAND.format(pictures=pictures, memory=given.memory, container=given.container)
         + f" --method {given.method}",
-        "cpu_seconds": round(cpu, 1), "seconds": round(wall, 1),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "load": round(os.getloadavg()[0], 1),
-        "cpu_by_stage": spent, "planned_mb": plan.memory_bytes // 10**6,
     }  # fmt: skip
     print(json.dumps(row))
 
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--memory", default="4GB", help="'all' holds the pictures")
-    parser.add_argument("--container", choices=["npz", "folder"], default="npz")
-    parser.add_argument("--method", choices=list(SETTINGS), default="dpgan")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, pictures=[200_000], memory=told("4GB", "'all' holds the pictures"),
+        container=choice(["npz", "folder"], "npz"), method=choice(SETTINGS, "dpgan"),
+        folder=Path(tempfile.gettempdir()), child=told(Path, argparse.SUPPRESS),
+    )  # fmt: skip
     if given.child:
         fit(given.child, given)
         return
     for pictures in given.pictures:
         data = write_pictures(given.folder, pictures, given.container)
-        ask = [sys.executable, __file__, "--child", str(data), "--pictures", str(pictures)]
-        ask += ["--memory", given.memory, "--container", given.container, "--method", given.method]
-        line = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-        print(line, flush=True)
-        with MEASURED.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        words = ["--memory", given.memory, "--container", given.container, "--method", given.method]
+        row = by_child(__file__, "--child", data, "--pictures", pictures, *words)
+        print(json.dumps(row), flush=True)
+        keep("scale_images", row)
 
 
 if __name__ == "__main__":

@@ -15,18 +15,16 @@ import argparse
 import contextlib
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from command_line import command_line, told
 from robustness.killing import borrowed
-from scaling import COLUMNS, make_schema, measured_fit
+from scaling import COLUMNS, by_child, keep, measured_fit, table_plan
 
-MEASURED = Path(__file__).parent / "measured" / "scale_sql.jsonl"
 ASKED = [name for name in COLUMNS if name not in ("job", "school", "owns")]
 TABLE = """
 CREATE TABLE people AS SELECT
@@ -90,11 +88,11 @@ def in_postgres(records: int) -> Iterator[tuple[str, Any]]:
 def fit(data: str, engine: str, units: int, memory: str) -> None:
     """Fit, and print what it took of this process: the way of a child."""
     options: dict[str, Any] = {"memory": memory} if engine == "parquet" else {"table": "people"}
-    schema = make_schema(units, ASKED, "unit: {name: record, id: none}\n")
+    plan = table_plan(units, ASKED, "unit: {name: record, id: none}\n")
     with tempfile.TemporaryDirectory() as folder:
-        _, row = measured_fit(data, schema, Path(folder), **options)
+        _, row = measured_fit(data, plan, Path(folder), **options)
     row |= {
-        "engine": engine, "records": units, "memory": memory if engine == "parquet" else None,
+        "columns": len(ASKED), "engine": engine, "records": units, "memory": memory if engine == "parquet" else None,
         "command": f"python benchmarks/scale_sql.py --engine {engine} --records {units}",
     }  # fmt: skip
     print(json.dumps(row))
@@ -102,14 +100,11 @@ def fit(data: str, engine: str, units: int, memory: str) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=["duckdb", "parquet", "postgresql"], required=True)
-    parser.add_argument("--records", type=int, required=True)
-    parser.add_argument("--memory", default="2GB", help="for parquet")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--keep", action="store_true", help="the row")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, engine=dict(choices=["duckdb", "parquet", "postgresql"], required=True),
+        records=dict(type=int, required=True), memory=told("2GB", "for parquet"), folder=Path(tempfile.gettempdir()),
+        keep=told(False, "the row"), child=told(str, argparse.SUPPRESS),
+    )  # fmt: skip
     if given.child:
         fit(given.child, given.engine, given.records, given.memory)
         return
@@ -120,16 +115,14 @@ def main() -> None:
         else:
             path = in_duckdb(given.folder, given.records)
             data = f"duckdb:///{path}" if given.engine == "duckdb" else str(path.with_suffix(".parquet"))
-        ask = [sys.executable, __file__, "--child", data, "--engine", given.engine]
-        ask += ["--records", str(given.records), "--memory", given.memory]
         before = spent() if spent else 0.0
-        row = json.loads(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        words = ["--engine", given.engine, "--records", given.records, "--memory", given.memory]
+        row = by_child(__file__, "--child", data, *words)
         if spent:
             row["server_cpu_seconds"] = round(spent() - before, 1)
         print(json.dumps(row), flush=True)
         if given.keep:
-            with MEASURED.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            keep("scale_sql", row)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+import subprocess
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from results import MEASURED
 
 REGIONS = [f"r{number:02}" for number in range(26)]
 JOBS = [f"j{number:02}" for number in range(40)]
@@ -39,18 +44,17 @@ def make_schema(units: int, columns: Iterable[str], unit: str = "") -> Any:
     return db.Schema.parse(f"doublure: 1\nkind: table\n{unit}units: {units}\ncolumns:\n{lines}")
 
 
-def measured_fit(data: str, schema: Any, folder: Path, **options: Any) -> tuple[Any, dict[str, Any]]:
+def measured_fit(data: Any, plan: Any, folder: Path, **options: Any) -> tuple[Any, dict[str, Any]]:
     """Fit, and return the synthesizer and what the fit took of this process.
 
     Args:
         data: The data.
-        schema: Of them.
+        plan: Of them.
         folder: Of the ledger and the run.
         options: Of the fit.
     """
     import doublure as db
 
-    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
     stages: list[tuple[str, float]] = []
 
     class Told:
@@ -71,8 +75,30 @@ def measured_fit(data: str, schema: Any, folder: Path, **options: Any) -> tuple[
     for (name, at), end in zip(stages, [*(at for _, at in stages[1:]), time.process_time()], strict=True):
         spent[name] = round(spent.get(name, 0.0) + end - at, 2)
     return syn, {
-        "columns": len(schema.columns), "method": "statistics", "epsilon": EPSILON, "delta": DELTA, "seed": SEED,
+        "method": plan.method, "epsilon": plan.epsilon, "delta": plan.delta, "seed": SEED,
         "date": time.strftime("%Y-%m-%d"), "cpu_seconds": round(cpu, 1), "seconds": round(wall, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "load": round(os.getloadavg()[0], 1),
         "cpu_by_stage": spent,
     }  # fmt: skip
+
+
+def table_plan(units: int, columns: Sequence[str], unit: str = "") -> Any:
+    """Return the plan of a fit to some of the columns."""
+    import doublure as db
+
+    return db.plan(make_schema(units, columns, unit), method="statistics", epsilon=EPSILON, delta=DELTA)
+
+
+def by_child(program: str, *words: object) -> dict[str, Any]:
+    """Return the row that a program prints last, in a process of its own."""
+    ask = [sys.executable, program, *map(str, words)]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    )
+    return found
+
+
+def keep(name: str, row: dict[str, Any]) -> None:
+    """Append a row to those that are measured."""
+    with (MEASURED / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")

@@ -12,7 +12,6 @@ weekend and month), ``turbofan`` (windows of 16 cycles of NASA's FD001, 14 senso
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +25,7 @@ import yaml
 from scipy.stats import rankdata
 
 import doublure as db
+from command_line import command_line, some
 from doublure.schema.series import StateChannel
 from peers.gaussian_series import gaussian_series
 from results import by_cell, finished, measure
@@ -425,13 +425,9 @@ def verdicts() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "verdicts"])
-    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table", "verdicts"], data=some(SETS), arms=some(ARMS), epsilons=[1.0, 3.0, 10.0], seeds=[0],
+    )  # fmt: skip
     if options.verb != "run":
         {"table": table, "verdicts": verdicts}[options.verb]()
         return

@@ -27,6 +27,7 @@ import numpy.typing as npt
 import torch
 
 import doublure as db
+from command_line import command_line, some, told
 from peers.gaussian_series import gaussian_series
 from peers.vae_series import vae_series
 from results import FIGURES, by_cell, finished, mean_and_range, measure
@@ -203,17 +204,11 @@ def picture(names: list[str]) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "picture"])
-    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
-    parser.add_argument("--ways", nargs="+", default=["real", "copula", "chains", "gaussian"],
-                        choices=["real", *PEERS, *WAYS])  # fmt: skip
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0, 10.0])
-    parser.add_argument("--settings", default="{}", help="JSON settings of the method")
-    parser.add_argument("--tune", action="store_true")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table", "picture"], data=some(DATA),
+        ways=some(["real", *PEERS, *WAYS], ["real", "copula", "chains", "gaussian"]), epsilons=[1.0, 3.0, 10.0],
+        settings=told("{}", "JSON settings of the method"), tune=False, seeds=[0], threads=1,
+    )  # fmt: skip
     torch.set_num_threads(options.threads)
     if options.verb == "run":
         measure("series_methods", by_cell(cells_of(options), one_cell))

@@ -8,7 +8,6 @@ One day is a series and the unit, add/remove, δ = 1e-5, all days private. Synth
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import doublure as db
+from command_line import command_line, some
 from results import by_cell, finished, measure
 from series_methods import DATA, SHARED, days, schema_of
 
@@ -103,11 +103,10 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", nargs="+", default=["ettm1", *FILES], choices=["ettm1", *FILES])
-    parser.add_argument("--arms", nargs="+", default=["real", "goes on", "apart"])
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], data=some(["ettm1", *FILES]),
+        arms=["real", "goes on", "apart"],
+    )  # fmt: skip
     if options.verb == "table":
         table()
         return

@@ -14,7 +14,6 @@ layer for itself, so that it can only be compared on losses of real records alon
 
 from __future__ import annotations
 
-import argparse
 import copy
 import ctypes
 import importlib.util
@@ -32,6 +31,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from command_line import choice, command_line, told
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, UnitGradients
 from doublure.private.gradients.reference import vectorised
@@ -349,13 +349,11 @@ def memory(case: Case, threads: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", choices=[*CASES, "all"], default="all")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--device", help="one alone; left out, the processor, and a GPU where torch has one")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    options = parser.parse_args()
+    options = command_line(
+        __doc__.splitlines()[0], case=choice([*CASES, "all"], "all"), threads=1, rounds=30,
+        device=told(str, "one alone; left out, the processor, and a GPU where torch has one"),
+        clock=choice(["wall", "cpu"], "wall"),
+    )  # fmt: skip
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
     torch.set_num_threads(options.threads)
     torch.backends.cudnn.allow_tf32 = False  # so that all ways compute the same on a GPU, too

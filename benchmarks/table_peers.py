@@ -29,6 +29,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from command_line import command_line, some, told
+
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 
 from job import Job, read_result, write_job
@@ -201,17 +203,14 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--schemas", type=Path, help="a folder with the schemas of all three")
-    parser.add_argument("--data", nargs="+", default=["credit", "nist", "nist9"], choices=["credit", "nist", "nist9"])
-    parser.add_argument("--peers", nargs="+", default=["swift", "mst-mbi"], help=f"{list(PEERS)}, ours:METHOD")
-    parser.add_argument("--cells", nargs="+", default=["hand", "public"], choices=["hand", "public"])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--limit", type=float, default=7200.0, help="seconds of the clock after which a fit is stopped")
-    parser.add_argument("--env-folder", type=Path, help="where peers' environments are")
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, ["run", "table"], schemas=told(Path, "a folder with the schemas of all three"),
+        data=some(["credit", "nist", "nist9"]),
+        peers=told(["swift", "mst-mbi"], f"{list(PEERS)}, ours:METHOD"),
+        cells=some(["hand", "public"]), epsilon=[1.0], seeds=[0],
+        limit=told(7200.0, "seconds of the clock after which a fit is stopped"),
+        env_folder=told(Path, "where peers' environments are"),
+    )  # fmt: skip
     if given.verb == "table":
         table()
     else:

@@ -13,7 +13,6 @@ Cells of numbers are public ones, picked by hand (:mod:`table_cells`), in which 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -29,6 +28,7 @@ from sklearn.metrics import roc_auc_score
 
 import doublure as db
 from adult import SHARED
+from command_line import command_line, some, told
 from doublure.data.tables.opening import open_table
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import Coder
@@ -51,9 +51,9 @@ SETS = {
 _SPIKE, _CELLS, _TRIPLES = 0.02, 20, 200
 
 
-def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def split(name: str, file: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the private rows and those that test; of Diabetes-130 one stay of each patient."""
-    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
+    frame = pd.read_csv(SHARED / (file or SETS[name][0]), dtype=str, keep_default_na=False)
     if name == "diabetes130":
         frame = frame.sample(frac=1, random_state=0).drop_duplicates("patient_nbr")
     order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4
@@ -226,13 +226,10 @@ def table() -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--schemas", type=Path, default=Path(), help="a folder with the schemas of credit and NIST")
-    parser.add_argument("--data", nargs="+", default=["credit", "nist"], choices=list(SETS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--widen", type=int, nargs="+", default=[1])
-    options = parser.parse_args()
+    options = command_line(
+        __doc__, ["run", "table"], schemas=told(Path(), "a folder with the schemas of credit and NIST"),
+        data=some(SETS, ["credit", "nist"]), seeds=[0, 1, 2], widen=[1],
+    )  # fmt: skip
     if options.verb == "table":
         table()
         return

@@ -10,7 +10,6 @@ cell at a time for its peak of memory.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import resource
 import tempfile
@@ -23,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 import doublure as db
+from command_line import command_line
 from results import by_cell, finished, measure
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -126,11 +126,10 @@ def _coded(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--sizes", nargs="*", default=list(SIZES))
-    parser.add_argument("--values", type=int, nargs="*", default=[5000])
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, ["run", "table"], sizes=dict(nargs="*", default=list(SIZES)),
+        values=dict(type=int, nargs="*", default=[5000]),
+    )  # fmt: skip
     if given.verb == "table":
         for row in finished("wide"):
             print("  ".join(f"{key} {value}" for key, value in row.items()))

@@ -34,7 +34,7 @@ def test_it_holds_the_claim_what_to_sign_and_the_ledger(charged):
     assert "None was made." in page
     assert "ε = 3, δ = 0.0001" in page
     assert "this run" in page
-    assert "whoever ran the fit" in page
+    assert "the person who ran the fit" in page
 
 
 def test_it_lists_what_was_published_by_hash(charged):

@@ -15,10 +15,10 @@ from doublure.guarantee import (
     CHOICE_OF_KIND,
     WATERMARKS,
     Guarantee,
-    derived_claims,
     figure,
     rounded_up,
 )
+from doublure.planning.explain import derived_claims
 
 DP = {
     "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,

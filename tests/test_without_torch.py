@@ -32,11 +32,11 @@ import pandas as pd
 import doublure as db
 from doublure.cli.terminal import run_guarded
 from doublure.cli.main import app
-from doublure.measures.tables import classifiers
+from doublure.measures.tables import utility
 from doublure.methods.statistics.tables import work
 from doublure.report import plots
 
-classifiers._TREES, work.DRAWN = 5, 500
+utility._TREES, work.DRAWN = 5, 500
 plots.draw = lambda width, height, key, alt, paint: alt  # figures are drawn elsewhere
 
 def verb(*words, code=0):

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from doublure.planning import Plan, plan
     from doublure.releasing.bundle import release
     from doublure.releasing.verifying import verify
-    from doublure.run.fitting import fit
+    from doublure.run.fitting import fit, synthesize
     from doublure.run.loading import load
-    from doublure.run.one_call import synthesize
     from doublure.run.synthesizer import Synthesizer
     from doublure.schema import Schema
 
@@ -39,7 +38,7 @@ _HOMES = {
     "Schema": "doublure.schema",
     "draft": "doublure.drafting.draft",
     "check": "doublure.drafting.check",
-    "synthesize": "doublure.run.one_call",
+    "synthesize": "doublure.run.fitting",
     "audit": "doublure.auditing",
     "plan": "doublure.planning",
     "Plan": "doublure.planning",

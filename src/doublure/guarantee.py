@@ -13,7 +13,6 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from doublure._version import __version__
-from doublure.access import COVERED
 from doublure.errors import RunFolderError
 from doublure.models import Model
 
@@ -77,9 +76,6 @@ OF_RECORDS = (
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"
 """Exclusions of the arithmetic: the second where all noise is exact. A claim that names neither excludes the first."""
-
-_GROUPS = (2, 5)
-_SHARES = (0.99, 0.9999)
 
 LARGE_EPSILON = 10.0
 """The ε above which a plan explains its meaning in a warning."""
@@ -320,44 +316,6 @@ def figure(value: float | None) -> str:
         ('1', '1e-05', '2.997')
     """
     return "unknown" if value is None else f"{rounded_up(value, 4):g}"
-
-
-def derived_claims(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the claims that follow for groups of units, and for most of the records that are alike.
-
-    Several units that change together have (kε, δ(1 + e^ε + …)) (Vadhan 2017, Lemma 2.2). A Bayesian claim is an
-    average over units like the others: k of them have (kε_μ, k e^(kε_μ) δ_μ) (Triastcyn and Faltings 2022, Proposition
-    3), and by Markov's inequality it holds for a share of them at a larger δ_μ (equation 12).
-
-    Args:
-        kind: The kind of the claim.
-        figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
-    """
-    from doublure.private.accounting import group_privacy
-    from doublure.private.bayesian import group_privacy as bayesian_group_privacy
-    from doublure.private.bayesian import percentiles
-
-    found = []
-    epsilon, delta = figures.get("epsilon"), figures.get("delta")
-    if kind in COVERED and epsilon is not None and delta is not None:
-        for size in _GROUPS:
-            together, chance = group_privacy(epsilon, delta, size)
-            if chance < 1:
-                found.append((f"a group of {size}", f"ε = {figure(together)}, δ = {figure(chance)}"))
-    epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
-    if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
-        for size in _GROUPS:
-            together, chance = bayesian_group_privacy(epsilon_mu, delta_mu, size)
-            if chance < 1:
-                found.append((f"{size} records like the others", f"ε_μ ≤ {figure(together)}, δ_μ = {figure(chance)}"))
-        found += [
-            (
-                f"{row.share:.4g} of all records like the others",
-                f"ε_μ ≤ {figure(epsilon_mu)}, δ_μ = {figure(row.delta)}",
-            )
-            for row in percentiles(epsilon_mu, delta_mu, _SHARES)
-        ]
-    return found
 
 
 def odds_factor(epsilon: float) -> str:

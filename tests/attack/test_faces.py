@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from doublure.attack import faces
+from doublure.attack import inversion as faces
 
 FACES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "orl_olivetti_faces.npz"
 

@@ -10,7 +10,7 @@ from planting import plant
 from doublure.data.tables import rules
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
-from doublure.measures.tables.declared_rules import broken_rules, sentence
+from doublure.measures.tables.rules import broken_rules, sentence
 from doublure.schema import Schema
 
 TEXT = """

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.encode.asked import common
-from doublure.encode.table_values import TableValues
+from doublure.encode.table_values import TableValues, common
 from doublure.schema import Schema
 from doublure.schema.allowed import Allowed
 

@@ -18,7 +18,7 @@ from doublure.data.tables.opening import open_table
 from doublure.drafting.misfits import misfits
 from doublure.encode.table import TableEncoder
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.measures.tables.declared_rules import broken_rules, sentence
+from doublure.measures.tables.rules import broken_rules, sentence
 from doublure.run import conditions
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema import schema as schemas

@@ -9,8 +9,7 @@ import pytest
 from scipy import special
 
 from doublure.encode import pairwise_swapping as even_pairs
-from doublure.encode.pairwise_swapping import pairwise_swapped
-from doublure.encode.systematic_sampling import EvenShares
+from doublure.encode.pairwise_swapping import EvenShares, pairwise_swapped
 
 SIZES = (3, 5, 4)
 

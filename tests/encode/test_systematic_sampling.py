@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from doublure.encode.systematic_sampling import EvenShares
+from doublure.encode.pairwise_swapping import EvenShares
 
 ALPHA = 1e-6
 

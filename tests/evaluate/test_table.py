@@ -156,9 +156,9 @@ def test_where_everybody_loses_nobody_is_marked(schema, real, holdout, drawn):
     ("points", "said"),
     [
         ([], ""),
-        ([3.14], " One more group loses more than everybody, 3.1 points."),
-        ([6.04, 11.0, 2.0], " 3 more groups lose more than everybody, 2.0 to 11.0 points."),
-        ([2.01, 2.02], " 2 more groups lose more than everybody, 2.0 points."),
+        ([3.14], " One more group loses more than all rows do, 3.1 points."),
+        ([6.04, 11.0, 2.0], " 3 more groups lose more than all rows do, 2.0 to 11.0 points."),
+        ([2.01, 2.02], " 2 more groups lose more than all rows do, 2.0 points."),
     ],
 )
 def test_how_many_more_groups_lose_and_how_much(points, said):

@@ -4,9 +4,9 @@ import pytest
 
 from doublure.errors import DataError
 from doublure.measures.tables import utility
-from doublure.measures.tables.classifiers import CLASSIFIERS, predict
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.features import REST, features, find_target, make_features
+from doublure.measures.tables.utility import CLASSIFIERS, predict
 from doublure.schema import Schema
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import doublure as db
-from doublure.measures.relational.visits import visit_scores
+from doublure.measures.relational.evaluation import visit_scores
 
 TEXT = """
 doublure: 1

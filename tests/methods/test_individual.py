@@ -70,7 +70,7 @@ def test_the_plan_is_the_worst_case_and_says_so_in_one_sentence():
     said = [line for line in plan.explain().splitlines() if line.startswith("Individual accounting")]
     assert said == [
         "Individual accounting: each person is used until what it has cost reaches that of 20 steps at full length C, "
-        "and counts as zero in the rest of the 60 steps; how many are left is told to nobody"
+        "and counts as zero in the rest of the 60 steps; how many are left is published nowhere"
     ]
     assert "Individual" not in plain.explain()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from doublure.networks.detail import block_spread, checkerboard
 from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, shrinking, upsampling_work
-from doublure.networks.texture import block_spread, checkerboard
 from doublure.networks.upsampling import CheckerboardFilter, UpsamplingGenerator, warp_images
 
 WIDTH = 5 + WARP_WIDTH

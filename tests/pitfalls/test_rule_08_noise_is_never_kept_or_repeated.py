@@ -627,5 +627,5 @@ def test_what_is_kept_before_it_is_paid_for_is_refused(lab, monkeypatch, countin
         inner.setattr(Mechanism, "_pay", dies)
         with pytest.raises(Killed):
             lab.fit(lab.people(), counting_plan, tmp_path, real=True)
-    with pytest.raises(RunFolderError, match="that nobody has paid for"):
+    with pytest.raises(RunFolderError, match="that is not paid for"):
         lab.fit(lab.people(), counting_plan, tmp_path, real=True, ledger=tmp_path / "ledger", resume=True)

@@ -181,7 +181,7 @@ def check_steps_are_told_again_from_a_checkpoint_on():
     assert kept.places() == frozenset()
     again.release(Asked("gaussian", acts=acts), access, None, keep=False)
     assert acts == ["look", "ask", ("gaussian", 3), "noise"]
-    with pytest.raises(RunFolderError, match="that nobody has paid for"):
+    with pytest.raises(RunFolderError, match="that are not paid for"):
         mechanism_of(access, taken=2).skip(access, 3)
 
 

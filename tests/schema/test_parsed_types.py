@@ -212,7 +212,7 @@ def test_what_cannot_be_a_type_is_refused(why):
 
 
 def test_a_type_that_writes_no_text_is_refused():
-    with pytest.raises(SchemaError, match="type pace: has no text for one of its numbers; mend its format"):
+    with pytest.raises(SchemaError, match="type pace: has no text for one of its numbers; fix its format"):
         columns.register(pace(format=classmethod(lambda cls, number: number)))
 
 

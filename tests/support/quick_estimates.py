@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tiers
 
-from doublure.measures.tables import classifiers
+from doublure.measures.tables import utility
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.tables import work
 
@@ -24,7 +24,7 @@ _TREES = 25
 
 def install() -> None:
     """Let forests have fewer trees, and boosting fewer rounds."""
-    classifiers._TREES = _TREES
+    utility._TREES = _TREES
 
 
 def choose(test: Path) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 from doublure.attack.f_dp import Profile
 from doublure.attack.results import Claim
 from doublure.data.records import taken
-from doublure.encode.columns import Floats
 from doublure.errors import DataError
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
+from doublure.support.arrays import Floats
 from doublure.support.progress import Progress, SilentProgress
 
 MOST_TARGETS = 10_000

@@ -17,9 +17,9 @@ from doublure.attack.attack_data import AttackData, RefittedSynthesizer
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import embed_records
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="canary",

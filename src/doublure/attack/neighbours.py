@@ -19,12 +19,12 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
-from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
 from doublure.schema.columns import Column
 from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.kinds import ByKind
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="neighbours",

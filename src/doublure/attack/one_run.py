@@ -18,7 +18,7 @@ from doublure.attack.results import (
     ThreatModel,
     skip_attack,
 )
-from doublure.encode.columns import Floats
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="one-run",

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.encode.columns import Floats
 from doublure.intervals import LEVEL, Interval, Result, delong
+from doublure.support.arrays import Floats
 
 _LEAST_FALSE_ALARMS = 10
 _MOST_POINTS = 200

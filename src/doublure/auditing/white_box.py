@@ -10,7 +10,6 @@ import numpy as np
 
 from doublure.attack.attack_data import Refit
 from doublure.encode.choice import encoder_for
-from doublure.encode.columns import Floats
 from doublure.errors import InputError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -18,6 +17,7 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
+from doublure.support.arrays import Floats
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_array, as_arrays, as_tensor
 from doublure.training.architectures import Critic

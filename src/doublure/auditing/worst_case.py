@@ -26,13 +26,13 @@ from doublure.auditing.white_box import make_refit
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
-from doublure.encode.columns import Floats
 from doublure.errors import SettingError
 from doublure.methods import registry as methods
 from doublure.planning import plan as planned
 from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.schema import Schema
+from doublure.support.arrays import Floats
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, SilentProgress, listen
 

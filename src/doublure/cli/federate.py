@@ -84,7 +84,7 @@ def simulate(
     known = federated.get("epsilon_where_lots_are_known")
     if known is not None:
         lines.append(
-            f"Whoever sees who is asked, such as who watches the network, knows the lots: ε = {known:.3g} there."
+            f"An observer who sees which owners are asked, as on the network, knows the lots: ε = {known:.3g} for them."
         )
     result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "federated": federated}
     return VerbResult(data=result, text="\n".join(lines))

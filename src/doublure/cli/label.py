@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def out(
     run: Annotated[Path, typer.Argument(help="A run folder of images.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many images, at least 1.")],
-    folder: Annotated[Path, typer.Option("-o", "--out", help="The task's folder, for whoever labels.")],
+    folder: Annotated[Path, typer.Option("-o", "--out", help="The task's folder, for the people who label.")],
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,

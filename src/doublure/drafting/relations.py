@@ -275,7 +275,7 @@ def _leads(root: str, key: str, columns: Sequence[str]) -> str | None:
         wanted = {f"{name}{sign}{key.lower()}" for name in (root.lower(), row_of(root)) for sign in _SIGNS}
         if (found := next((name for name in columns if name.lower() in wanted), None)) is not None:
             return found
-    return key if key in columns and key.lower() != "id" else None  # everybody has an id of its own
+    return key if key in columns and key.lower() != "id" else None  # every table has an id of its own
 
 
 def _own_key(table: str, columns: Sequence[str], foreign: str) -> str | None:

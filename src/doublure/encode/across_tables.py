@@ -17,9 +17,7 @@ import pandas as pd
 
 from doublure.data.relational.records import RelatedRows
 from doublure.data.tables import rules
-from doublure.encode.columns import Floats
 from doublure.encode.differences import gaps_of
-from doublure.encode.pairwise_swapping import Ints
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import Column
@@ -30,9 +28,10 @@ from doublure.schema.rules.at_most import compared_pairs
 from doublure.schema.rules.calendar_order import comparable, first_at_least, last_at_most
 from doublure.schema.rules.rule_set import TURNS, RuleSet
 from doublure.support import lattices
+from doublure.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from doublure.schema.allowed import Mask
+    from doublure.support.arrays import Mask
 
 
 @dataclass(frozen=True, kw_only=True)

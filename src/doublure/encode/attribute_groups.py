@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from doublure.encode.columns import ColumnEncoding, Floats, encoding
+from doublure.encode.columns import ColumnEncoding, encoding
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
+from doublure.support.arrays import Floats
 
 GROUPS = 10
 """Into how many groups a number falls at most."""

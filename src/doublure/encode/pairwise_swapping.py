@@ -1,6 +1,6 @@
 """Pairwise swapping: exchange values between rows until two-way tables match their probabilities.
 
-Rows with the same probabilities are of one kind, and :class:`~doublure.encode.systematic_sampling.EvenShares` gives
+Rows with the same probabilities are of one kind, and :class:`~doublure.encode.pairwise_swapping.EvenShares` gives
 each kind the right number of every value. It assigns values to the rows of a kind at random, which adds sampling noise
 to two-way tables. Within a kind columns are independent, so that any row may have any of the kind's values: two rows
 exchange theirs wherever that brings the tables of all pairs nearer to the probabilities.
@@ -16,6 +16,47 @@ from scipy import sparse
 
 from doublure.encode.numeric import Floats
 from doublure.networks.swapped_tables import count_earlier
+
+_BELOW_ONE = np.nextafter(1.0, 0.0)
+_AT_ONCE = 4096
+
+
+class EvenShares:
+    """Draws for rows in groups; rows are of one group if all their numbers are the same.
+
+    Rows of a group share numbers in [0, 1) out evenly: systematic sampling (Madow 1949). Drawn each for itself, a
+    thousand rows of a group would have some fifteen more or fewer of a value than was meant. Each row by itself is
+    distributed as before.
+
+    Args:
+        rows: ``(N, D)``.
+        rng: Where the draws come from.
+
+    Attributes:
+        kinds: ``(N,)`` which rows are of one group, from 0.
+    """
+
+    def __init__(self, rows: Floats, rng: np.random.Generator) -> None:
+        self._rng = rng
+        # One number a row stands for all of it. Two that differ and share it by chance share out their draws, no more.
+        # Added up row by row: a product of matrices may give equal rows other last digits at other places.
+        factors = rng.standard_normal(rows.shape[1]).astype(rows.dtype)
+        key = np.empty(len(rows), dtype=rows.dtype)
+        for first in range(0, len(rows), _AT_ONCE):
+            key[first : first + _AT_ONCE] = (rows[first : first + _AT_ONCE] * factors).sum(1)
+        _, self.kinds, self._sizes = np.unique(key, return_inverse=True, return_counts=True)
+        self._first = np.cumsum(self._sizes) - self._sizes
+
+    def draw(self) -> Floats:
+        """Return ``(N,)`` numbers, uniform in [0, 1) for each row, evenly spaced in a group, in a random order."""
+        count = len(self.kinds)
+        order = np.lexsort((self._rng.random(count), self.kinds))
+        place = np.empty(count)
+        place[order] = np.arange(count)
+        place -= self._first[self.kinds]
+        shares = (place + self._rng.random(len(self._sizes))[self.kinds]) / self._sizes[self.kinds]
+        return np.minimum(shares, _BELOW_ONE)  # a sum may have been rounded up
+
 
 Ints = npt.NDArray[np.int64]
 

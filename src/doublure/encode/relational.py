@@ -7,6 +7,7 @@ hold changes no count, so that a unit moves one cell of a table by one, however 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,16 +20,15 @@ from doublure.encode import across_tables
 from doublure.encode.above_root import floors_above, places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import Floats
-from doublure.encode.pairwise_swapping import Ints
-from doublure.encode.repeating import repeating
 from doublure.encode.table import LENDERS
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
 from doublure.networks.related_layout import ChildFacts, ChildPlace, UnitLayout
 from doublure.schema import ResolvedSchema
 from doublure.schema.related_table import rows_name
-from doublure.schema.relational import ResolvedRelationalSchema
+from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
 from doublure.support import lattices
+from doublure.support.arrays import Ints
 from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
 
@@ -263,3 +263,23 @@ def _among(marks: np.ndarray, many: Ints) -> Ints:
     """Return which of so many each mark points at."""
     found: Ints = (marks % np.maximum(many, 1).astype(np.uint64)).astype(np.int64)
     return found
+
+
+_FEWEST = 9
+"""Fewest values for which one cell holds what several do."""
+
+
+def repeating(schema: RelationalSchema, child: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that a row often has as the row before: lists without an order, of nine values or more.
+
+    They are counted with one value more, which says that a cell is as in the row before. One cell of a noisy table then
+    holds what the diagonal of a table of all values by all values holds in as many cells.
+
+    Args:
+        schema: Of all tables.
+        child: The table.
+        columns: Columns of its rows.
+    """
+    facts = schema.tables[child].columns
+    listed = [name for name in columns if name in facts and facts[name].listed and not facts[name].ordered]
+    return tuple(name for name in listed if not 0 < len(facts[name].domain) < _FEWEST)

@@ -25,7 +25,7 @@ from doublure.encode.attributes import SeriesRows
 from doublure.encode.numeric import Floats, MinMaxEncoding
 from doublure.errors import InputError
 from doublure.schema import Schema
-from doublure.schema.columns import IntegerColumn, RealColumn
+from doublure.schema.columns import NumberColumn
 from doublure.schema.series import SeriesSchema
 from doublure.support.tensors import Array, as_tensor
 
@@ -69,7 +69,7 @@ class SeriesEncoder(SeriesRows):
         self.planes = planes_of(schema)
         super().__init__(schema, self.planes[-1].place + 1)
         self._curve = curve
-        self._numbers = {name: _number(schema, name) for name in schema.channels}
+        self._numbers = {name: MinMaxEncoding(column=channel_column(schema, name)) for name in schema.channels}
         self._held = len(schema.channels) * schema.length
         self._codes = sum(planes.states > 0 for planes in self.planes) * schema.length
 
@@ -157,16 +157,12 @@ def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:
     return tuple(found)
 
 
-def channel_column(schema: SeriesSchema, name: str) -> IntegerColumn | RealColumn:
+def channel_column(schema: SeriesSchema, name: str) -> NumberColumn:
     """Return a channel's facts; no step is missing where gaps were refused or left out."""
-    column: IntegerColumn | RealColumn = schema.channels[name]
+    column: NumberColumn = schema.channels[name]
     if column.may_be_missing and not schema.may_be_missing(name):
         column = column.model_copy(update={"missing": False})
     return column
-
-
-def _number(schema: SeriesSchema, name: str) -> MinMaxEncoding:
-    return MinMaxEncoding(column=channel_column(schema, name))
 
 
 def _states(chances: Tensor, rng: np.random.Generator | None) -> Floats:

@@ -21,7 +21,7 @@ from doublure.encode.numeric import Floats
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
-from doublure.schema.columns import IntegerColumn, RealColumn
+from doublure.schema.columns import NumberColumn
 from doublure.schema.series import SeriesSchema
 from doublure.support.tensors import Array, as_tensor
 
@@ -40,12 +40,12 @@ class Cells:
         single: ``(cells,)`` whether a cell holds one value alone.
     """
 
-    column: IntegerColumn | RealColumn
+    column: NumberColumn
     ends: Floats
     single: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
     @classmethod
-    def of(cls, column: IntegerColumn | RealColumn, *, most: int, curve: float) -> Cells:
+    def of(cls, column: NumberColumn, *, most: int, curve: float) -> Cells:
         """Return at most so many cells.
 
         Args:

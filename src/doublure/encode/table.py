@@ -20,24 +20,16 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.tables.rules import keep
-from doublure.encode.columns import (
-    BinnedEncoding,
-    Floats,
-    IntegerEncoding,
-    MinMaxEncoding,
-    Numerics,
-    RowEncoding,
-    encodings,
-)
+from doublure.encode.columns import BinnedEncoding, IntegerEncoding, MinMaxEncoding, Numerics, RowEncoding, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import snapped_numbers
-from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
+from doublure.encode.pairwise_swapping import EvenShares, pairwise_swapped
 from doublure.encode.points import PointEncoding
-from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.rules.rule_set import RuleSet
+from doublure.support.arrays import Floats, Ints
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:

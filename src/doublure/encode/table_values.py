@@ -7,26 +7,29 @@ unit; missing is the number after the last. No values are binned here: they are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
-from doublure.encode.columns import Floats, RowEncoding
-from doublure.encode.pairwise_swapping import Ints
+from doublure.encode.columns import ListedEncoding, RowEncoding
+from doublure.encode.numeric import IntegerEncoding
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError
 from doublure.networks.steering import IntRanges
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed
+from doublure.support.arrays import Floats, Ints
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from doublure.networks.steering import IntRanges
 
 
 class TableValues(TableEncoder):
@@ -118,3 +121,52 @@ class TableValues(TableEncoder):
     @override
     def may_change(self, name: str) -> bool:
         return self._rules.root_of(name)[0] in self._rules.movable
+
+
+_MOST_LISTED = 100_000
+"""Values of a number that others follow from are looked at one by one."""
+
+
+def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floats] | None = None) -> IntRanges | None:
+    """Return the numbers of a column's cells; None where they cannot be told.
+
+    Args:
+        own: How the column becomes whole numbers.
+        cells: What is asked for.
+        followed: Of which column it is asked for, where that follows from this one.
+    """
+    if isinstance(own, ListedEncoding):
+        values = own.cells
+        return _listed(np.flatnonzero(cells.has(values if followed is None else followed(values))))
+    if not isinstance(own, IntegerEncoding):
+        return None
+    first, last, unit, hole = own.domain.first, own.domain.last, own.domain.unit, own.domain.nullable
+    if followed is not None:
+        if last - first > _MOST_LISTED:
+            return None
+        numbers = own.numbers([np.arange(first, last + 1 + hole, dtype=np.float64)], None)
+        return _listed(first + np.flatnonzero(cells.has(followed(numbers))))
+    found = {round(value / unit) for value in cells.values}
+    if cells.missing:
+        found |= {last + 1 + state for state in cells.states or range(hole) if state < hole}
+    if cells.span is not None:
+        low, high = cells.span[0] - cells.slack, cells.span[1] + cells.slack
+        span = max(first, math.ceil(low / unit - _ROUNDED)), min(last, math.floor(high / unit + _ROUNDED))
+        beside = _listed(np.array(sorted(step for step in found if not span[0] <= step <= span[1])))
+        return (*((span,) if span[0] <= span[1] else ()), *beside)
+    return _listed(np.array(sorted(found)))
+
+
+_ROUNDED = 1e-9
+
+
+def common(one: IntRanges, other: IntRanges) -> IntRanges:
+    """Return the numbers that are in both."""
+    both = ((max(low, least), min(high, most)) for low, high in one for least, most in other)
+    return tuple((low, high) for low, high in both if low <= high)
+
+
+def _listed(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> IntRanges:
+    """Return ascending numbers as ranges."""
+    groups = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return tuple((int(group[0]), int(group[-1])) for group in groups if len(group))

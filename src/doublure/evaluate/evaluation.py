@@ -34,7 +34,7 @@ from doublure.measures.images.classifiers import map_batches
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, encode_labels, refuse_other_kinds
 from doublure.measures.relational import MOST_UNITS, evaluate_related
-from doublure.measures.relational.visits import visit_scores
+from doublure.measures.relational.evaluation import visit_scores
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import MOST_SERIES, evaluate_series
@@ -153,7 +153,7 @@ def make_report(
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     if extractor is not None:
         refuse_other_kinds(syn.schema)
-    if examples and not _has_rows(syn.schema):
+    if examples and not syn.schema.flat.only_columns:
         remedy = "leave it out: pages of images and series show records in any case"
         raise SettingError("are rows of one table", field="examples", remedy=remedy)
     evaluated = EVALUATIONS[syn.schema.kind]
@@ -221,10 +221,6 @@ def _found_by_noise(syn: Synthesizer) -> list[str]:
         return []
     names = [printable(name) for name in encoder.columns]
     return [f"Found by noise, and kept by every row: {'; '.join(found.equations(names))}."]
-
-
-def _has_rows(schema: ResolvedSchema) -> bool:
-    return schema.flat.only_columns
 
 
 def _example_rows(

@@ -31,16 +31,15 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from doublure.encode.cell_places import cell_places, range_ends
+from doublure.encode.cell_names import cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.columns import Column
+from doublure.support.arrays import Floats, Ints
 from doublure.training.noisy_tables import NoisyTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 Syntheses: TypeAlias = "int | Sequence[pd.DataFrame]"
 
 CONFIDENCE = 0.95

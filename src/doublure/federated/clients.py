@@ -288,7 +288,7 @@ class Clients(RemoteSource):
         """Return the owners' compact records."""
         encoder = self._encoder
         if encoder is None:
-            raise TypeError("nobody was told the schema")
+            raise TypeError("no owner was told the schema")
         counted = isinstance(encoder, TableValues) and not self._needs_torch
         nobody = self._nobody(encoder.width) if counted else steps.empty_records(encoder)
         return self._owners(nobody, check)

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Interval, delong
+from doublure.support.arrays import Floats
 
 Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.errors import DataError
+from doublure.support.arrays import Floats
 
 Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from doublure.data.images.records import intensities
 from doublure.encode.attribute_groups import encoding_of
-from doublure.encode.columns import ColumnEncoding, Floats, ListedEncoding
+from doublure.encode.columns import ColumnEncoding, ListedEncoding
 from doublure.measures.relational.units import UnitCoder, read_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
@@ -31,6 +31,7 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.series import SeriesSchema
+from doublure.support.arrays import Floats
 
 PIXELS = "pixels"
 

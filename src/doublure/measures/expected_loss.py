@@ -32,7 +32,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from doublure.encode.columns import Floats
 from doublure.errors import DataError, SettingError
 from doublure.intervals import Interval, Result
 from doublure.measures.divergence import Neighbourhood, Rows, divergence
@@ -42,6 +41,7 @@ from doublure.measures.tables.coding import Coder
 from doublure.results import INTERNAL
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
+from doublure.support.arrays import Floats
 
 PAPER_GAMMA = 1e-5
 """γ of the paper's table 2, which would need 10⁵ pairs."""

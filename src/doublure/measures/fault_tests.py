@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.errors import printable
 from doublure.intervals import Interval, Result, wilson
+from doublure.support.arrays import Floats
 
 MARGIN = 0.05
 """Difference from a single correct run, as a share of records, below which nothing counts."""

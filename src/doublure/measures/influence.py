@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, confusion
+from doublure.support.arrays import Floats
 
 
 def share_influence(marks: Any) -> Floats:

@@ -23,9 +23,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import LEVEL, Interval
 from doublure.measures.scores import Score
+from doublure.support.arrays import Floats
 
 RESAMPLES = 500
 """Number of resamples: the standard error of their percentiles at 2.5 % is .7 % of probability."""

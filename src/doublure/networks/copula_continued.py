@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from doublure.networks.copula import CopulaGenerator, calm_memory, slow_scores
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from doublure.support.arrays import Floats
 
 _FLOOR = 1e-4
 """Least eigenvalue of the correlations of two windows."""

@@ -18,7 +18,40 @@ from torch.nn import functional
 
 from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import detail_noise
-from doublure.networks.texture import block_spread
+
+_SIDE = 2
+
+
+def block_spread(images: Tensor) -> Tensor:
+    """Return the standard deviation within 2 x 2 blocks, of images ``(B, C, H, W)``, in their own units ``(B,)``.
+
+    It is the root of the mean over blocks and channels of the variance of four pixels about their mean: the speckle of
+    an image. An odd last row or column is left out, and an image without any block has speckle 0. Features of a
+    downsampled image read a block's mean alone, and do not constrain a generator within it.
+    """
+    blocks = _blocks(images)
+    gaps = blocks - blocks.mean(dim=(3, 5), keepdim=True)
+    return gaps.square().flatten(1).mean(dim=1).nan_to_num().sqrt()
+
+
+def checkerboard(images: Tensor) -> Tensor:
+    """Return the strength of a pattern that alternates in both directions, in the images' own units ``(B,)``.
+
+    It is the mean over 2 x 2 blocks and channels of |a - b - c + d|, where a and d are on one diagonal of a block, b
+    and c on the other: four times the amplitude of a checkerboard, and 0 for stripes and slopes.
+    """
+    blocks = _blocks(images)
+    first, last = blocks[:, :, :, 0], blocks[:, :, :, 1]
+    crossed = first[..., 0] - first[..., 1] - last[..., 0] + last[..., 1]
+    return crossed.abs().flatten(1).mean(dim=1).nan_to_num()
+
+
+def _blocks(images: Tensor) -> Tensor:
+    """Return ``(B, C, H / 2, 2, W / 2, 2)``."""
+    height, width = (side // _SIDE * _SIDE for side in images.shape[2:])
+    kept = images[:, :, :height, :width]
+    return kept.reshape(*images.shape[:2], height // _SIDE, _SIDE, width // _SIDE, _SIDE)
+
 
 _RIDGE = 1e-8
 _FLOOR = 0.02
@@ -38,7 +71,7 @@ class ImageDetail(nn.Module):
     Attributes:
         width: Z, the number of an image's values plus one.
         factors: ``(H, W, C, C)`` of each coefficient's covariance, lower triangular.
-        speckle: The mean spread inside 2 x 2 blocks (:func:`doublure.networks.texture.block_spread`) of the images that
+        speckle: The mean spread inside 2 x 2 blocks (:func:`doublure.networks.detail.block_spread`) of the images that
             it was learned from; 0 for detail of an earlier version, which kept none.
     """
 

@@ -10,7 +10,8 @@ from typing_extensions import override
 from doublure.networks.rooms import RoomLeft, fitting
 from doublure.networks.tree_asked import TreeEvidence
 from doublure.networks.tree_draw import TreeDraw, entry_at
-from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
+from doublure.networks.tree_tables import Floats, Tree
+from doublure.support.arrays import Ints, Mask
 
 _AT_ONCE = 4_000
 _EVEN_FROM = 20_000

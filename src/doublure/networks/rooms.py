@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.networks.tree_tables import LEAST, Floats, Ints, Mask, TreeNode
+from doublure.networks.tree_tables import LEAST, Floats, TreeNode
+from doublure.support.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.networks.sizes import ANGLES, WINDOW, paths, places, shrinking
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from doublure.support.arrays import Floats
 
 _SIGMA = 0.8
 _FREQUENCY = 3 * math.pi / 4

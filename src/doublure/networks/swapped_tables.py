@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from doublure.support.arrays import Ints
+
 Floats: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _SWEEPS = 2
 _AT_ONCE = 64

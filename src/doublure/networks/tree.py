@@ -27,7 +27,8 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.steering import IntRanges
 from doublure.networks.tree_asked import TreeEvidence
 from doublure.networks.tree_draw import TreeDraw, draw_evenly
-from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
+from doublure.networks.tree_tables import Floats, Tree
+from doublure.support.arrays import Ints, Mask
 
 _TRIES = 60
 _MOST_MORE = 20

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from doublure.networks.steering import IntRanges
-from doublure.networks.tree_tables import LEAST, AllowedLeaves, Floats, Ints, Tree, TreeNode
+from doublure.networks.tree_tables import LEAST, AllowedLeaves, Floats, Tree, TreeNode
+from doublure.support.arrays import Ints
 
 
 def cut_leaves(node: TreeNode, spans: IntRanges) -> AllowedLeaves:

@@ -12,8 +12,9 @@ import numpy as np
 
 from doublure.networks import swapped_tables
 from doublure.networks.tree_asked import TreeEvidence
-from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
+from doublure.networks.tree_tables import LEAST, Floats, Tree, TreeNode
 from doublure.support import lattices
+from doublure.support.arrays import Ints
 
 _GOLDEN = 0.6180339887498949
 _AT_ONCE = 4_000

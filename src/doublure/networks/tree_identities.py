@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.networks.steering import IntRanges
+from doublure.support.arrays import Ints, Mask
 
 Floats: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _LARGEST = 2**62
 """Bound of a weighted sum, which 64 bits hold."""

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from doublure.errors import SettingError
 from doublure.networks.tree_identities import KeptIdentities
 from doublure.support import lattices
+from doublure.support.arrays import Ints, Mask
 
 Floats: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 LEAST = 1e-13
 """Lower bound of chances, where some entry must be drawn."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doublure.access import COVERED, events
-from doublure.guarantee import derived_claims, figure
+from doublure.guarantee import figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
-from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, epsilon_of
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, epsilon_of, group_privacy
+from doublure.private.bayesian import group_privacy as bayesian_group_privacy
+from doublure.private.bayesian import percentiles
 from doublure.schema.display import kind_of
 from doublure.support import views
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from doublure.planning.contents import PlanContents
 
 _TOTAL = "total (composed, not added up)"
+_GROUPS = (2, 5)
+_SHARES = (0.99, 0.9999)
 _ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
 
 
@@ -224,3 +228,37 @@ def _cell(value: float | None, *, protected: bool = True) -> str:
     if value is None:
         return "–" if protected else "not protected"
     return figure(value)
+
+
+def derived_claims(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the claims that follow for groups of units, and for most of the records that are alike.
+
+    Several units that change together have (kε, δ(1 + e^ε + …)) (Vadhan 2017, Lemma 2.2). A Bayesian claim is an
+    average over units like the others: k of them have (kε_μ, k e^(kε_μ) δ_μ) (Triastcyn and Faltings 2022, Proposition
+    3), and by Markov's inequality it holds for a share of them at a larger δ_μ (equation 12).
+
+    Args:
+        kind: The kind of the claim.
+        figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
+    """
+    found = []
+    epsilon, delta = figures.get("epsilon"), figures.get("delta")
+    if kind in COVERED and epsilon is not None and delta is not None:
+        for size in _GROUPS:
+            together, chance = group_privacy(epsilon, delta, size)
+            if chance < 1:
+                found.append((f"a group of {size}", f"ε = {figure(together)}, δ = {figure(chance)}"))
+    epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
+    if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
+        for size in _GROUPS:
+            together, chance = bayesian_group_privacy(epsilon_mu, delta_mu, size)
+            if chance < 1:
+                found.append((f"{size} records like the others", f"ε_μ ≤ {figure(together)}, δ_μ = {figure(chance)}"))
+        found += [
+            (
+                f"{row.share:.4g} of all records like the others",
+                f"ε_μ ≤ {figure(epsilon_mu)}, δ_μ = {figure(row.delta)}",
+            )
+            for row in percentiles(epsilon_mu, delta_mu, _SHARES)
+        ]
+    return found

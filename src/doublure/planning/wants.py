@@ -124,7 +124,7 @@ def read_wants(
         faults += [f"want {number} {fault}" for fault in _unanswerable(want, schema, counted)]
         read.append(want)
     if faults:
-        raise SettingError(f"cannot be answered: {', and '.join(faults)}", field=FLAG, remedy="mend the file")
+        raise SettingError(f"cannot be answered: {', and '.join(faults)}", field=FLAG, remedy="fix the file")
     return tuple(read)
 
 

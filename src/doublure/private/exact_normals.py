@@ -55,10 +55,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from doublure.errors import SettingError
+from doublure.support.arrays import Mask
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Places: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 WORD = 32
 """Bits that are drawn at a time."""
@@ -231,7 +231,7 @@ class _BernoulliTrials(ABC):
     def _x(self, place: int) -> _BinaryDigits:
         """Return one's x to any number of words."""
 
-    def _passing(self) -> Flags:
+    def _passing(self) -> Mask:
         """Say of which all k + 1 trials B succeed."""
         passing = np.ones(len(self._k), dtype=np.bool_)
         left = np.arange(len(self._k))
@@ -244,7 +244,7 @@ class _BernoulliTrials(ABC):
             left = left[self._k[left] >= np.uint64(trial)]
         return passing
 
-    def _trials(self, places: Places) -> Flags:
+    def _trials(self, places: Places) -> Mask:
         """Make one trial B for some: its chance is e^(-x(2k + x)/(2k + 2)).
 
         A run falls from x, and each of its numbers has to be chosen with chance (2k + x)/(2k + 2) besides.
@@ -405,7 +405,7 @@ def _successes(size: int) -> Words:
     return k
 
 
-def _all_succeed(k: Words) -> Flags:
+def _all_succeed(k: Words) -> Mask:
     """Say for which k(k - 1) trials H all succeed."""
     passing = np.ones(len(k), dtype=np.bool_)
     trials = k * (np.maximum(k, np.uint64(1)) - np.uint64(1))
@@ -420,7 +420,7 @@ def _all_succeed(k: Words) -> Flags:
     return passing
 
 
-def _halves(size: int) -> Flags:
+def _halves(size: int) -> Mask:
     """Make trials H, whose chance is e^(-1/2): of a run that falls from one half the length is even."""
     even = np.ones(size, dtype=np.bool_)
     run = np.arange(size)
@@ -451,7 +451,7 @@ def _ratio(scale: float) -> tuple[int, int]:
     return int(math.ldexp(fraction, _SIGNIFICAND)), _SIGNIFICAND - exponent
 
 
-def _product(k: Words, x: Words, spread: Any, scale: float) -> tuple[npt.NDArray[np.int64], Flags]:
+def _product(k: Words, x: Words, spread: Any, scale: float) -> tuple[npt.NDArray[np.int64], Mask]:
     """Return (k + x) · scale rounded, and where this is sure.
 
     Args:

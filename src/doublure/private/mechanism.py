@@ -118,7 +118,7 @@ class Mechanism:
             before += 0 if fact else own
         if any(not self._has_paid(place) for place in self._held):
             remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
-            raise RunFolderError("holds an answer that nobody has paid for", field="internal", remedy=remedy)
+            raise RunFolderError("holds an answer that is not paid for", field="internal", remedy=remedy)
         self._lost = {
             access: len({*range(spent)} - {number for place, number in self._held if place == self._places[access]})
             for access, spent in self._spent.items()
@@ -230,7 +230,7 @@ class Mechanism:
         taken = self.taken(access)
         if steps > self._spent[access]:
             remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
-            raise RunFolderError("stands for steps that nobody has paid for", field="checkpoint", remedy=remedy)
+            raise RunFolderError("stands for steps that are not paid for", field="checkpoint", remedy=remedy)
         self._taken[access] = self._from(access, max(steps, taken))
 
     def saved(self) -> None:

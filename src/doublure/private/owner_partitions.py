@@ -141,7 +141,7 @@ class OwnerPartitions(RemotePartitions[P]):
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
         self._stop()
         if self._access is None:
-            raise TypeError("nobody has said what pays")
+            raise TypeError("the access that pays is not known yet")
         asked = _OwnerExchange(self, self._access, query, sample_rate)
         return Exchange(
             parties=asked.owners,

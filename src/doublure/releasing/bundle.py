@@ -57,8 +57,8 @@ _COVERAGE_LIMIT = (
 _UNIT_LIMIT: dict[Kind, str] = {
     "dp": _COVERAGE_LIMIT,
     "bayesian-dp": _COVERAGE_LIMIT,
-    "empirical": "No guarantee covers anybody's records: the estimate is an average over this data set.",
-    "none": "No guarantee covers anybody's records: private ones may stand among these as they are.",
+    "empirical": "No guarantee covers any person's records: the estimate is an average over this data set.",
+    "none": "No guarantee covers any person's records: private ones may stand among these as they are.",
 }
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from doublure.access import COVERED
-from doublure.guarantee import derived_claims, figure
+from doublure.guarantee import figure
+from doublure.planning.explain import derived_claims
 from doublure.releasing.checking import PAGE
 from doublure.releasing.drawings import FIVE_DIGITS, digits, draw_line, draw_strip, with_pixel_hashes
 from doublure.releasing.examples import ExampleRecords, read_examples

@@ -33,23 +33,23 @@ _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackRepo
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
 _ONE_PLACE = (
     (
-        "whoever ran the fit",
+        "the person who ran the fit",
         "the records; noisy answers; the run folder, which holds private checkpoints until it is done",
     ),
-    ("whoever reads internal/", "evaluations and audits, which were computed on real records without noise"),
-    ("whoever gets a release", "synthetic records, the card, noisy tables if they were released"),
+    ("readers of internal/", "evaluations and audits, which were computed on real records without noise"),
+    ("recipients of a release", "synthetic records, the card, noisy tables if they were released"),
 )
 _OWNERS = (
     ("each owner", "its own records; the questions, which follow from noisy sums"),
     ("the coordinator", "exact sums of every owner, no record; it is trusted with them"),
-    ("whoever carries messages between them", "exact sums, unless TLS ends at the coordinator"),
-    ("whoever gets a release", "synthetic records, the card; not who took part"),
+    ("the network between them", "exact sums, unless TLS ends at the coordinator"),
+    ("recipients of a release", "synthetic records, the card; not who took part"),
 )
 _DATABASE = (
     ("the database", "the records; every statement"),
-    ("whoever ran the fit", "exact counts, never a record; noisy answers; the run folder"),
-    ("who has an account there", "what that account may read, and statements in the server's log: public facts alone"),
-    ("whoever gets a release", "synthetic records, the card, noisy tables if they were released"),
+    ("the person who ran the fit", "exact counts, never a record; noisy answers; the run folder"),
+    ("accounts of that database", "what each may read, and statements in the server's log: public facts alone"),
+    ("recipients of a release", "synthetic records, the card, noisy tables if they were released"),
 )
 
 

@@ -153,7 +153,7 @@ def _regrouped(parts: Iterable[Batch]) -> Iterator[Batch]:
     rows = 0
     for part in parts:
         held.append(part)
-        rows += _rows(part)
+        rows += len(next(iter(part.values())))
         while rows >= BATCH:
             whole = _joined(held)
             yield {name: cells[:BATCH] for name, cells in whole.items()}
@@ -164,10 +164,6 @@ def _regrouped(parts: Iterable[Batch]) -> Iterator[Batch]:
 
 def _joined(parts: Sequence[Batch]) -> Batch:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _rows(batch: Batch) -> int:
-    return len(next(iter(batch.values())))
 
 
 def _named(header: Sequence[str], table: DescribedTable, name: str) -> list[DescribedColumn]:

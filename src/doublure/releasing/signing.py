@@ -148,7 +148,7 @@ def check_signature(folder: Path, card: bytes, key: str | Path | None) -> ValidS
     if not os.path.lexists(path):
         if wanted is None:
             return None
-        raise refusal("is missing: nobody signed this bundle")
+        raise refusal("is missing: this bundle is not signed")
     from cryptography.exceptions import InvalidSignature
 
     if path.is_symlink() or not path.is_file():

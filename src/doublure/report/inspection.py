@@ -117,7 +117,7 @@ def _sentence(entry: FaultTest, records: str) -> str:
 def inspection_context(found: Inspection) -> dict[str, Any]:
     """Return the variables of an inspection's template."""
     claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
-    listed = _listed(found.fault_tests)
+    listed = [entry for entry in found.fault_tests if entry.classes and (entry.found or entry.key in _SLICED)]
     return {
         "title": f"Is something wrong with these {found.records}?",
         "records": found.records,
@@ -137,11 +137,6 @@ def inspection_context(found: Inspection) -> dict[str, Any]:
         "seed": found.seed,
         "versions": found.versions,
     }
-
-
-def _listed(fault_tests: Sequence[FaultTest]) -> list[FaultTest]:
-    """Return the tests shown class by class: the faults found, and those useful in any case."""
-    return [entry for entry in fault_tests if entry.classes and (entry.found or entry.key in _SLICED)]
 
 
 def _entry(entry: FaultTest) -> dict[str, Any]:

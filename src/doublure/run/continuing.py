@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
     from doublure.networks.copula import CopulaGenerator
+    from doublure.run.conditions import Conditions
     from doublure.schema import ResolvedSchema
 
 LONGEST = 10_000_000
@@ -65,25 +66,12 @@ class LongSeries:
         self._encoder = encoder
         self._steps = _steps(steps)
         self._windows = -(-self._steps // self._schema.length)
-        followed = any(each.from_exogenous is not None for each in self._schema.attributes.values())
-        if exogenous is not None and not followed:
-            raise SettingError("are followed by no attribute", field="exogenous", remedy="leave it out")
-        for name, each in self._schema.attributes.items():
-            needed = each.reading or name
-            if exogenous is not None and each.from_exogenous is not None and needed not in exogenous.columns[1:]:
-                remedy = "give a column of its name"
-                raise SettingError(f"have no {printable(needed)}", field="exogenous", remedy=remedy)
+        if exogenous is not None:
+            _refuse_other_readings(exogenous, self._schema)
         self._exogenous = exogenous or self._schema.series.exogenous
         self._starts = following_windows(self._schema, self._windows, self._first_day(exogenous))
         self._calendar = {name: each for name, each in self._schema.attributes.items() if each.from_moments}
-        own = next((name for name in given if name in self._calendar), None)
-        if own is not None:
-            remedy = "leave it out"
-            raise SettingError("follows from the moments of a series that goes on", field=f"given {own}", remedy=remedy)
-        wanted = asking.read(given, schema, encoder).groups
-        if len(wanted) > 1:
-            raise SettingError("has no shares in series that go on", field="given", remedy="draw each value by itself")
-        self._given = wanted[0][0]
+        self._given = self._wanted(given, schema)
         self._cells = {name: self._cells_of(name) for name in self._calendar}
         self._codes = {
             name: codes_of(self._calendar[name], found).astype(np.int64) for name, found in self._cells.items()
@@ -101,6 +89,21 @@ class LongSeries:
             size = min(self.most_at_once, n - done)
             yield self._drawn(size, np.random.default_rng([seed, number]))
             done, number = done + size, number + 1
+
+    def _wanted(self, given: Mapping[str, object], schema: ResolvedSchema) -> Conditions:
+        """Return what every series is asked to be.
+
+        Raises:
+            SettingError: It names what follows from the moments, or several shares.
+        """
+        own = next((name for name in given if name in self._calendar), None)
+        if own is not None:
+            remedy = "leave it out"
+            raise SettingError("follows from the moments of a series that goes on", field=f"given {own}", remedy=remedy)
+        wanted = asking.read(given, schema, self._encoder).groups
+        if len(wanted) > 1:
+            raise SettingError("has no shares in series that go on", field="given", remedy="draw each value by itself")
+        return wanted[0][0]
 
     def _first_day(self, exogenous: ExogenousReadings | None) -> str | None:
         """Return the moment from which windows follow one another; None: that of the schema.
@@ -285,6 +288,22 @@ def _going_on(schema: ResolvedSchema, generator: AnyGenerator) -> tuple[SeriesSc
     if described.ends_at is not None:
         raise SettingError("are not for series that end", field="steps", remedy=f"ask for {described.ends_at} by given")
     return described, copula
+
+
+def _refuse_other_readings(exogenous: ExogenousReadings, schema: SeriesSchema) -> None:
+    """Refuse readings that no attribute follows, or that lack one that an attribute does.
+
+    Raises:
+        SettingError: They do not fit.
+    """
+    followed = {name: each for name, each in schema.attributes.items() if each.from_exogenous is not None}
+    if not followed:
+        raise SettingError("are followed by no attribute", field="exogenous", remedy="leave it out")
+    for name, each in followed.items():
+        needed = each.reading or name
+        if needed not in exogenous.columns[1:]:
+            remedy = "give a column of its name"
+            raise SettingError(f"have no {printable(needed)}", field="exogenous", remedy=remedy)
 
 
 def _steps(steps: object) -> int:

@@ -34,7 +34,7 @@ FILES = (weights.FILE, SCHEMA)
 """Files beside the card and its page."""
 
 _VERSION = 1
-_REMEDY = "get it again from whoever published it"
+_REMEDY = "get it again from its publisher"
 
 
 def write(syn: Synthesizer, folder: Path) -> None:

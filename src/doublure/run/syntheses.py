@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.data.records import taken, with_made
 from doublure.errors import SettingError
+from doublure.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from doublure.schema import ResolvedSchema
     from doublure.training.noisy_tables import NoisyTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _EACH, _FEWEST = 2, 5_000
 """Weighted rows for each row drawn, so that most rows drawn have no twin; and the fewest, where few are drawn."""
@@ -162,7 +161,7 @@ class _RowPool:
     @classmethod
     def of(cls, syn: FittedTables, tables: Sequence[NoisyTable], size: int, rng: np.random.Generator) -> _RowPool:
         """Draw a pool of so many rows, and find them in all tables."""
-        from doublure.encode.cell_places import cell_places
+        from doublure.encode.cell_names import cell_places
 
         rows, known, places = syn.draw(size, seed=int(rng.integers(2**62))), {}, []
         for table in tables:
@@ -182,7 +181,7 @@ class _RowPool:
 
     def lean(self, syn: FittedTables, tables: Sequence[NoisyTable], rng: np.random.Generator) -> Floats:
         """Return ``(N,)`` log-weights by which the rows of each cell of several numbers lean to one of its ends."""
-        from doublure.encode.cell_places import range_ends
+        from doublure.encode.cell_names import range_ends
 
         found = np.zeros(len(self.rows))
         for places, table in zip(self.places, tables, strict=True):

@@ -31,10 +31,10 @@ from doublure.private.codes import narrowest, whole_columns
 from doublure.private.queries.query import Query
 from doublure.private.remote import WorkerResponse, respond
 from doublure.schema import ResolvedSchema, Schema
+from doublure.support.arrays import Ints
 
 A = ParamSpec("A")
 T = TypeVar("T")
-IntArray: TypeAlias = "npt.NDArray[np.int64]"
 Rows: TypeAlias = "npt.NDArray[np.uint64]"
 
 RECORDS_AT_ONCE = 2**16
@@ -121,8 +121,8 @@ class PieceCells(HiddenContent):
 class BoundedUnits(HiddenContent):
     """The records that a bucket's units use, as places in all pieces."""
 
-    used: IntArray
-    first: IntArray
+    used: Ints
+    first: Ints
     most: int
 
 
@@ -262,7 +262,7 @@ def most_records(bucket: BoundedUnits) -> int:
 
 
 @hide_errors
-def select_share(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
+def select_share(bucket: BoundedUnits, number: int) -> tuple[Ints, Ints]:
     """Return a piece's used records, and those that are their unit's first, as rows of the piece."""
     found = []
     for places in (bucket.used, bucket.first):
@@ -272,7 +272,7 @@ def select_share(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]
 
 
 @hide_errors
-def keep_used(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> WorkerCells:
+def keep_used(own: PieceCells, shares: Sequence[tuple[Ints, Ints]], most: int) -> WorkerCells:
     """Return a partition with a piece's used records; all of them where a record is a unit."""
     if not shares:
         return WorkerCells(own.number, own.frame, len(own.frame), most)

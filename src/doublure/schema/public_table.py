@@ -1,8 +1,8 @@
 """Public reference tables beside related ones: given, never counted, and copied into every sample.
 
 ``public: {tracks: {file: tracks.csv, key: nr}}`` with ``references: {track: tracks}`` in a private table says that its
-column ``track`` holds keys of a table that anybody may have. The column is one more category of the private table; what
-the public table says of a key tells nothing more about anybody.
+column ``track`` holds keys of a table that is public. The column is one more category of the private table; what
+the public table says of a key tells nothing more about any person.
 """
 
 from __future__ import annotations

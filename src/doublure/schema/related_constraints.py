@@ -17,10 +17,9 @@ from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
-from doublure.schema.rules.at_most import AtMost, compared_pairs, order_columns, orders
+from doublure.schema.rules.at_most import compared_pairs, order_columns, orders
 from doublure.schema.rules.calendar_order import comparable
 from doublure.schema.rules.computed import ComputedRule
-from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.registry import MODELS, make_union
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import check_rules
@@ -58,9 +57,7 @@ class ChildSum(Rule):
 if TYPE_CHECKING:
     RelatedConstraint: TypeAlias = Rule
 else:
-    RelatedConstraint = make_union(
-        (Equal, AtMost, ChildSum, *(each for each in MODELS if issubclass(each, ComputedRule)))
-    )
+    RelatedConstraint = make_union((*(each for each in MODELS if each.across_tables), ChildSum))
 
 
 @dataclass(frozen=True)

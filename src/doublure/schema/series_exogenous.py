@@ -19,6 +19,7 @@ from pydantic import Field, StrictStr, model_validator
 from doublure.errors import printable
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import check_name
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 FromExogenous: TypeAlias = Literal["mean", "lowest", "highest", "sum"]
 """Summary of the readings within a window, which an attribute is."""
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Whole: TypeAlias = npt.NDArray[np.int64]
 
 _Row: TypeAlias = tuple[StrictStr, ...]

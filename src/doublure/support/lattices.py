@@ -6,15 +6,10 @@ class is the coarsest step that divides it, so that each integer has one.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from doublure.errors import SettingError
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
+from doublure.support.arrays import Floats, Ints
 
 
 def refuse_unnested(steps: Ints) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import RunFolderError
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.queries.axes import IntArray, Table
+from doublure.private.queries.axes import Table
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
+from doublure.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from doublure.training.job import Job
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @contextmanager
@@ -65,7 +64,7 @@ class KeptTables:
         job.progress.at(number)
         return [table.astype(np.float64) for table in counted]
 
-    def scored(self, number: int, wanted: Sequence[Table], expected: Sequence[IntArray]) -> Floats:
+    def scored(self, number: int, wanted: Sequence[Table], expected: Sequence[Ints]) -> Floats:
         """Make a release of dependence scores, one a table, or read it.
 
         Args:

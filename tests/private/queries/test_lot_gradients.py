@@ -355,5 +355,5 @@ def test_lengths_are_told_over_the_bound_where_they_are_asked_for():
 
 
 def test_a_critic_in_which_nobody_has_looked_for_records_that_meet_is_asked_nothing():
-    with pytest.raises(TypeError, match="nobody has looked"):
+    with pytest.raises(TypeError, match="is not checked yet"):
         CriticGradients(of()).engine(Critic(nn.SiLU()), None)

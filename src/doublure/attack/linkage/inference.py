@@ -10,10 +10,10 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
 from doublure.schema.images import LABEL
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="inference",
@@ -23,8 +23,8 @@ THREAT_MODEL = ThreatModel(
     does="Takes the attribute of the synthetic record that is nearest in everything else.",
     success="The guess is right: the same value, or a number within a twentieth of the public range.",
     shows="That the release tells more of people who are in it than of others.",
-    cannot="What can be known of everybody: that the control is hit as often is no comfort for a group of which "
-    "something unwelcome is true.",
+    cannot="What holds for a whole group: a control that is hit as often does not help people of whom something "
+    "unwelcome is then guessed.",
     reference="Giomi et al. 2023, §4.3; WP216",
 )
 

@@ -15,9 +15,9 @@ import numpy as np
 from doublure.attack.attack_data import AttackData
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="singling-out",

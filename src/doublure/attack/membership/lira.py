@@ -15,8 +15,8 @@ from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.data.records import joined, taken
-from doublure.encode.columns import Floats
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.support.arrays import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="lira",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doublure.attack import roc
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult, ThreatModel
-from doublure.encode.columns import Floats
+from doublure.support.arrays import Floats
 
 MEASURE = "area under ROC"
 DESIRED = "0.5: the attacker does no better than a coin"

@@ -20,9 +20,9 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords, WhiteBox
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
+from doublure.support.arrays import Floats
 
 _TARGETS = "the targets"
 _CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."

@@ -12,9 +12,9 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
-from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
+from doublure.support.arrays import Floats
 from doublure.support.seeding import to_32_bits
 
 THREAT_MODEL = ThreatModel(
@@ -25,7 +25,7 @@ THREAT_MODEL = ThreatModel(
     does="Fits shadow synthesizers to random halves of the other records. Trains a random forest to predict whether a "
     "record was in, from distances and from counts of queries that fit the record.",
     success="The forest gives members higher scores than other real records.",
-    shows="Whatever the shadows show that also holds for the real run.",
+    shows="What the shadow models show, as far as it also holds for the real run.",
     cannot="What only appears at the real run’s size, if there are fewer other records than were fitted.",
     reference="Shokri et al. 2017; Stadler et al. 2022; queries as in Houssiau et al. 2022 (TAPAS)",
 )

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from doublure.data.images.faults import LABEL_MISFIT
-from doublure.data.images.pictures import Reader
+from doublure.data.images.pictures import LABEL_MISFIT, Reader
 from doublure.data.images.records import Images, ImageSet, ImagesOnDisk, Pixels
 from doublure.data.npz import LARGEST, damaged
 from doublure.data.records import refuse_repeated

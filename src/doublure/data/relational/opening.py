@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
+from doublure.data.relational.records import RelatedRows, RelatedSet
 from doublure.data.relational.row_links import look_up
 from doublure.data.tables import cells
 from doublure.data.tables.containers.registry import bare_name, find_container
@@ -39,6 +39,7 @@ from doublure.data.tables.opening import TableSource, open_table
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
+from doublure.support.arrays import Ints
 from doublure.support.mixing import Marks
 from doublure.support.objects import ObjectPath, Place, find_place
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from typing_extensions import override
 
@@ -15,9 +14,8 @@ from doublure.data.records import Loaded
 from doublure.data.relational.row_links import NamedRows, choose_rows, every_link, rows_named
 from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.relational import RelationalSchema
+from doublure.support.arrays import Ints
 from doublure.support.mixing import Marks, remarked
-
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from doublure.schema.related_table import NAMES_A_ROW, RowLink
 from doublure.schema.relational import RelationalSchema
-from doublure.schema.row_links import NAMES_A_ROW, RowLink
+from doublure.support.arrays import Ints
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 NamedRows: TypeAlias = Mapping[str, Mapping[str, Ints]]
 """Table -> column -> ``(M,)`` the row that each names: its place among the unit's rows of its table, or the unit's
 place in the sample; -1: none."""

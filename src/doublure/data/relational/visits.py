@@ -20,12 +20,13 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.relational.opening import kept_rows, mark_keys
-from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
+from doublure.data.relational.records import RelatedRows, RelatedSet
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.visits import PEOPLE, RECORDS, SplitTables, VisitsSchema
+from doublure.support.arrays import Ints
 
 if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource

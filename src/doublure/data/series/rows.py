@@ -24,8 +24,7 @@ from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.in_memory import changes_of, complete, held, numbers_of, readable
 from doublure.data.series.records import Values
-from doublure.data.series.refusals import BrokenRule
-from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.series.sources import BrokenRule, Cut, SeriesSource
 from doublure.data.series.two_columns import JoinedSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,11 +24,66 @@ from doublure.data.records import refuse_repeated
 from doublure.data.series import lengths
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
-from doublure.data.series.refusals import BrokenRule, all_refusals
 from doublure.errors import DataError, DataWarning, printable
 from doublure.schema.scalars import Misfit
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
+
+_MOST = 20
+
+
+class BrokenRule(DataError):
+    """Series break a rule for windows.
+
+    Args:
+        message: What is wrong, without a private value.
+        field: The column.
+        remedy: What to do about it.
+        relaxed: Rules for windows under which it is no refusal.
+    """
+
+    def __init__(self, message: str, *, field: object, remedy: str, relaxed: Mapping[str, str]) -> None:
+        super().__init__(message, field=field, remedy=remedy)
+        self.relaxed = relaxed
+
+
+def all_refusals(
+    first: DataError, schema: SeriesSchema, tried: Callable[[SeriesSchema, frozenset[str]], None]
+) -> DataError:
+    """Return one error that says all that is wrong; the first one itself where nothing else is.
+
+    A refusal ends a reading. The series are read again under rules that tolerate it, until nothing else is refused.
+    Nothing is learned from these readings.
+
+    Args:
+        first: What was refused.
+        schema: By which rules.
+        tried: Reads the series by other rules, and coerces the cells of some columns.
+    """
+    names = {
+        printable(name): name for name in (*schema.columns, *schema.moments, schema.unit.id, schema.source) if name
+    }
+    found, lenient, error = [first], frozenset[str](), first
+    while len(found) < _MOST:
+        if isinstance(error, BrokenRule):
+            windows = schema.series.model_copy(update=dict(error.relaxed))
+            schema = schema.model_copy(update={"series": windows})
+        elif (name := names.get(error.field or "")) is not None and name not in lenient:
+            lenient |= {name}
+        else:
+            break
+        try:
+            tried(schema, lenient)
+        except DataError as next_one:
+            error = next_one
+            found.append(error)
+        else:
+            break
+    if len(found) == 1:
+        return first
+    also = "; and ".join(str(each) for each in found[1:])
+    return DataError(first.message, field=first.field, remedy=f"{first.remedy}; and {also}")
+
 
 _BLOCK_NUMBERS = 2_000_000
 

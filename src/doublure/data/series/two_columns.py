@@ -63,7 +63,7 @@ def _joined(days: pd.Series[Any], clocks: pd.Series[Any]) -> pd.Series[Any]:
     """Return moments as texts, None where either cell is empty; each distinct pair is joined once."""
     day, day_cells = pd.factorize(days)
     clock, clock_cells = pd.factorize(clocks)
-    heads, tails = [_day(cell) for cell in day_cells], [_time(cell) for cell in clock_cells]
+    heads, tails = [_MIDNIGHT.sub("", str(cell).strip()) for cell in day_cells], [_time(cell) for cell in clock_cells]
     pairs, place = np.unique(
         np.where((day < 0) | (clock < 0), -1, day * max(1, len(tails)) + clock), return_inverse=True
     )
@@ -75,10 +75,6 @@ def _whole(day: str, clock: str) -> str | None:
     if not day or not clock:
         return None
     return MISFIT if MISFIT in (day, clock) else f"{day}T{clock}"
-
-
-def _day(cell: object) -> str:
-    return _MIDNIGHT.sub("", str(cell).strip())
 
 
 def _time(cell: object) -> str:

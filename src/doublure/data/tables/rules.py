@@ -21,7 +21,7 @@ from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:
-    from doublure.schema.allowed import Mask
+    from doublure.support.arrays import Mask
 
     Cells: TypeAlias = pd.DataFrame | Mapping[str, pd.Series[Any]]
 

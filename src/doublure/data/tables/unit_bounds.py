@@ -18,15 +18,14 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from doublure.support.arrays import Ints
 from doublure.support.number_files import NumberFile
-
-IntArray: TypeAlias = "npt.NDArray[np.int64]"
 
 _WIDTH = 3
 _ROW_BYTES = 8 * _WIDTH
@@ -51,13 +50,13 @@ class Bounded(NamedTuple):
     first: npt.NDArray[np.bool_]
     units: int
     most: int
-    owner: IntArray | None = None
+    owner: Ints | None = None
 
     @property
-    def numbers(self) -> IntArray:
+    def numbers(self) -> Ints:
         """The unit of each record that is used, in their order: units are numbered as they come."""
         if self.owner is None:
-            raise TypeError("nobody has asked for owners")
+            raise TypeError("owners were not asked for")
         return (np.cumsum(self.first) - 1)[self.owner[self.used]]
 
 
@@ -155,7 +154,7 @@ def hashed(ids: pd.Series[Any], keys: tuple[str, str], most: int, place: int) ->
     return own
 
 
-def first_of(part: npt.NDArray[np.uint64], most: int) -> tuple[IntArray, IntArray, int]:
+def first_of(part: npt.NDArray[np.uint64], most: int) -> tuple[Ints, Ints, int]:
     """Return which records are used, of all those of some units.
 
     Args:

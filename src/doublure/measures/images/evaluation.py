@@ -173,7 +173,7 @@ def evaluate_images(
     real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
-    training_sets = {name: _sample(len(images), rng) for name, images in sets.images.items()}
+    training_sets = {name: rng.permutation(len(images))[:MOST_IMAGES] for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
     listener, asked = progress or SilentProgress(), () if skipped else tuple(classifiers)
@@ -230,11 +230,6 @@ def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
     labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
     classes = {name: encode_labels(schema, each) for name, each in images.items()}
     return _Sets(images=images, classes=classes, labels=labels)
-
-
-def _sample(n: int, rng: np.random.Generator) -> Labels:
-    """Return the images used, in random order: real ones may come class by class, and are cut in halves."""
-    return rng.permutation(n)[:MOST_IMAGES]
 
 
 # -- classifiers -----------------------------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doublure.data.images.records import intensities
-from doublure.encode.columns import Floats, ListedEncoding
+from doublure.encode.columns import ListedEncoding
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import image_classifier, map_batches
 from doublure.networks import photograph_features
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
+from doublure.support.arrays import Floats
 from doublure.support.devices import chosen_device
 
 if TYPE_CHECKING:

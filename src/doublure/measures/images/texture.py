@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doublure.data.images import Images
-from doublure.encode.columns import Floats
 from doublure.measures.influence import share_influence
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +75,7 @@ def measure_texture(images: Images) -> dict[str, float | None]:
 
 def measure_each(images: Images) -> dict[str, Floats]:
     """Return the same of each image, ``(N,)``."""
-    from doublure.networks.texture import block_spread, checkerboard
+    from doublure.networks.detail import block_spread, checkerboard
 
     measures = {"checkerboard": checkerboard, "block_spread": block_spread}
     found: dict[str, list[Floats]] = {key: [np.zeros(0)] for key in measures}

@@ -12,8 +12,11 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from typing_extensions import override
 
+from doublure.data.relational.records import RelatedRows
+from doublure.data.relational.visits import split
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.registry import add_registered
@@ -28,6 +31,8 @@ from doublure.measures.tables.verdict import say_lost
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.visits import RECORDS, VisitsSchema
+from doublure.support.arrays import Ints
 from doublure.support.progress import Progress, SilentProgress
 
 MOST_UNITS = 100_000
@@ -194,4 +199,58 @@ def _notes(kept_aside: bool) -> tuple[str, ...]:
         "tested on the other halves. A model of the target learns from as many, and ranks real units kept aside.",
         "Intervals of a table's own figures treat rows as independent, although a unit has several.",
         *seen_note(kept_aside, "units", "units"),
+    )
+
+
+_ASKED = ("children", "transitions", "gaps")
+
+
+def visit_scores(
+    schema: VisitsSchema,
+    synthetic: pd.DataFrame,
+    train: tuple[pd.DataFrame, Ints],
+    holdout: tuple[pd.DataFrame, Ints] | None,
+    seed: int,
+) -> tuple[Score, ...]:
+    """Return what a table of rows does not show: each unit's rows, against real units.
+
+    Args:
+        schema: Every fact known.
+        synthetic: Synthetic rows, with their units' ids.
+        train: The real rows that were fitted, and the unit of each.
+        holdout: Other real rows, and the unit of each; a quarter of the fitted units if not given.
+        seed: Fixes every random choice made here.
+    """
+
+    def units(rows: pd.DataFrame, ids: Any) -> RelatedRows:
+        return split(rows, pd.Series(ids), schema).content
+
+    rng = np.random.default_rng([seed, 5])
+    kept = None if holdout is None else units(*holdout)
+    both = split_real(units(*train), kept, None, rng, field="the real table", records="units")
+    names = [name for name, column in schema.columns.items() if column.modelled]
+    made, coders = (
+        units(synthetic[names], synthetic[schema.unit.id]),
+        UnitCoder.of(schema.related, both.train, both.test),
+    )
+    compared = ComparedUnits(
+        train=coders.read(both.train, "the real table"),
+        synthetic=coders.read(made, "the synthetic table"),
+        baseline=coders.read(draw_independent(both.train, len(made), rng), "independent rows"),
+        test=coders.read(both.test, "the holdout"),
+    ).evened(coders, rng)
+    found = relation(coders, compared, RECORDS, seed, Resamples(seed=seed))
+    whose = f"rows of a {schema.unit.name}"
+    return tuple(
+        score.model_copy(
+            update={
+                "name": score.name.replace(f"Rows of {RECORDS}", whose.capitalize()).replace(RECORDS, whose),
+                "meaning": score.meaning.replace(f"row of {RECORDS}", f"row of a {schema.unit.name}").replace(
+                    RECORDS, whose
+                )
+                + " Independent: rows without a parent.",
+            }
+        )
+        for score in found.scores
+        if score.key in _ASKED
     )

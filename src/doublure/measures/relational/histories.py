@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.scores import Score
+from doublure.support.arrays import Floats
 
 MOST_COMPARED = 20_000
 """Most units of a set that the classifier uses."""

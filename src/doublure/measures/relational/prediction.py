@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from doublure.encode.columns import Floats
 from doublure.measures.classification import area_under_roc
 from doublure.measures.influence import area_influence
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
@@ -19,6 +18,7 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
 from doublure.schema.relational import RelationalSchema
+from doublure.support.arrays import Floats
 
 TextMarks = npt.NDArray[np.bool_]
 

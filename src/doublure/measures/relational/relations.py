@@ -17,18 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
-from doublure.measures.relational.counts import counts_across
-from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, draw_condition
 from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.fidelity import pair_variation, strength, variation
 from doublure.measures.tables.influence import variation_influence
 from doublure.measures.tables.relations import is_clear, is_lost
 from doublure.measures.tables.verdict import MOST_NAMED, say_pair
+from doublure.support.arrays import Floats, Ints
 
 MOST_DEPENDENT = 30
 """Number of pairs of a parent's and a child's column compared, the most dependent ones."""
@@ -319,3 +321,69 @@ def _gaps(sides: ComparedUnits, child: str) -> Score | None:
         figures,
         f"How long it takes from one row of {child} to the next, in tenths of the real gaps.",
     )
+
+
+QUERIES = 200
+"""Number of queries for a child table, where so many can be drawn."""
+
+_Marks = npt.NDArray[np.bool_]
+
+
+def counts_across(coders: UnitCoder, sides: ComparedUnits, child: str, rng: np.random.Generator) -> Score | None:
+    """Return the error of counts of units, as a share of all units.
+
+    A query asks for the number of units with some values in the root and a row with some values in a child table. It
+    names some values of a column of the root, and of one or two columns that must hold in the same child row.
+
+    Args:
+        coders: Read the schema.
+        sides: The units; the real ones' answers are the reference.
+        child: The child table.
+        rng: Draws the queries.
+
+    Returns:
+        The mean over queries; None where none can be drawn.
+    """
+    train, others = sides.train, sides.others
+    rows = train.children[child]
+    own = coders.children[child]
+    if rows is None or not own.names or not coders.root.names:
+        return None
+    off: dict[str, list[float]] = {role: [] for role in others}
+    asked = 0
+    for _ in range(TRIES * QUERIES):
+        of_root = draw_condition(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
+        of_rows = [draw_condition(own, rows, place, rng) for place in _some(own, rng)]
+        real = _share(train, child, of_root, of_rows)
+        if real < LEAST_SHARE:
+            continue
+        for role, units in others.items():
+            off[role].append(abs(_share(units, child, of_root, of_rows) - real))
+        asked += 1
+        if asked == QUERIES:
+            break
+    if not asked:
+        return None
+    return distance_score(
+        "counts",
+        f"Counts across, {child}",
+        {role: float(np.mean(gaps)) for role, gaps in off.items()},
+        f"How far the count of units with given values that have a row of {child} with given values is off, in shares "
+        f"of all units; mean over {asked} random queries.",
+    )
+
+
+def _some(coder: Coder, rng: np.random.Generator) -> list[int]:
+    most = min(2, len(coder.names))
+    return [int(place) for place in rng.choice(len(coder.names), int(rng.integers(1, most + 1)), replace=False)]
+
+
+def _share(units: CodedUnits, child: str, of_root: QueryCondition, of_rows: list[QueryCondition]) -> float:
+    rows = units.children[child]
+    if rows is None:
+        return 0.0
+    fits: _Marks = np.ones(len(rows), dtype=np.bool_)
+    for part in of_rows:
+        fits &= part.fits(rows)
+    has = np.bincount(units.owners(child)[fits], minlength=len(units)) > 0
+    return float((has & of_root.fits(units.root)).mean())

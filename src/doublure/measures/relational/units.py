@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from doublure.data.relational import RelatedRows, open_related
@@ -16,8 +15,7 @@ from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.unlisted import open_lists
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
-
-Ints: TypeAlias = npt.NDArray[np.int64]
+from doublure.support.arrays import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,6 +238,6 @@ def _known(training: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _trained(model: Any, training: Floats, answers: Any) -> Any:
     from threadpoolctl import threadpool_limits
 
-    # On a busy machine threads wait for one another, and one thread is faster (see measures/tables/classifiers.py).
+    # On a busy machine threads wait for one another, and one thread is faster (see measures/tables/utility.py).
     with threadpool_limits(limits=1):
         return model.fit(training, answers)

@@ -20,9 +20,9 @@ from itertools import combinations
 import numpy as np
 
 from doublure.data.series import Series
-from doublure.encode.columns import Floats
 from doublure.errors import printable
 from doublure.measures.fault_tests import FaultStatistic, Mask, copy_tests, numeric_shift_tests, swap_tests
+from doublure.support.arrays import Floats
 
 _STILL = 0.01
 _LAGS = 24

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables, variation
+from doublure.support.arrays import Floats
 
 
 class LevelFidelity(Result):

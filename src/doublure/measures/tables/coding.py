@@ -17,10 +17,11 @@ import pandas as pd
 
 from doublure.data.tables import cells
 from doublure.encode.cell_names import MISSING as MISSING
-from doublure.encode.columns import ColumnEncoding, Floats, encoding
+from doublure.encode.columns import ColumnEncoding, encoding
 from doublure.errors import DataError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import Column, label
+from doublure.support.arrays import Floats
 
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 

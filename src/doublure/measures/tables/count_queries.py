@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
+from doublure.support.arrays import Floats
 
 QUERIES = 500
 """Number of queries, where so many can be drawn."""

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.measures.tables.coding import Integers
+from doublure.support.arrays import Floats
 
 Pair: TypeAlias = tuple[int, int]
 Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.counts import CodeCounts
+from doublure.support.arrays import Floats
 
 MOST_VALUES = 12
 """Most values of a column listed one by one."""

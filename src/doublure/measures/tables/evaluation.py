@@ -20,8 +20,12 @@ from doublure.measures.tables.code_levels import CodeLevels, code_levels
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole, count
-from doublure.measures.tables.declared_rules import RuleViolations, broken_rules, sentence
-from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity, densities, frequencies
+from doublure.measures.tables.distributions import (
+    ColumnFrequencies,
+    NumberDensity,
+    densities,
+    frequencies,
+)
 from doublure.measures.tables.features import TargetClasses, find_target
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Subgroups, by_group
@@ -29,7 +33,7 @@ from doublure.measures.tables.marginals import Marginals, marginals
 from doublure.measures.tables.overall import OverallScore, overall
 from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
-from doublure.measures.tables.rules import StateRules, rules
+from doublure.measures.tables.rules import RuleViolations, StateRules, broken_rules, rules, sentence
 from doublure.measures.tables.special_values import SpecialValues, special_values
 from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.unlisted import UnlistedValues, open_lists

@@ -24,10 +24,10 @@ from itertools import combinations
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.errors import printable
 from doublure.measures.fault_tests import FaultStatistic, Mask, copy_tests, numeric_shift_tests, swap_tests
 from doublure.measures.tables.coding import Coded, Coder
+from doublure.support.arrays import Floats
 
 _LISTED = 20
 _FREQUENT = 0.02

@@ -20,13 +20,13 @@ from itertools import combinations
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.counts import CodeCounts, Pair, TwoWayCounts, count
 from doublure.measures.tables.influence import association_influence, variation_influence, wasserstein_influence
+from doublure.support.arrays import Floats
 
 MOST_PAIRED = 60
 """Most columns whose pairs are compared; of more, a uniform sample."""

@@ -62,7 +62,7 @@ class Subgroups(Result):
     """All groups, the largest loss first.
 
     Attributes:
-        everybody: All test rows.
+        everybody: All test rows together.
         groups: Each group.
         columns: The columns that form groups.
         too_small: Number of groups with fewer than ``FEWEST_ROWS`` test rows.

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.measures.tables.coding import Integers
 from doublure.measures.tables.counts import Pair, Whole
+from doublure.support.arrays import Floats
 
 _Both = tuple[Floats, Floats]
 _MOST_CELLS = 1 << 22

@@ -14,7 +14,6 @@ from itertools import combinations
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
@@ -29,6 +28,7 @@ from doublure.measures.tables.quantiles import (
     quantile_shares,
 )
 from doublure.measures.tables.relations import RelatedPairs, relations
+from doublure.support.arrays import Floats
 
 MOST_TRIPLES = 500
 """Most triples of columns compared; of more, a uniform sample."""

@@ -18,7 +18,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from doublure.encode.columns import Floats
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import Whole
 from doublure.measures.tables.fidelity import MOST_PAIRED
@@ -26,6 +25,7 @@ from doublure.measures.tables.influence import joint_codes
 from doublure.measures.tables.marginals import variations
 from doublure.measures.tables.quantiles import JOINT_BINS, QuantileBins
 from doublure.schema import ResolvedSchema
+from doublure.support.arrays import Floats
 
 RELABELLED = 19
 """Number of random assignments: 1 pair of tables in 20 from one source is still found to differ."""

@@ -179,7 +179,7 @@ class _PartFigure:
         key = f"part {self.key}"
         score = Score(key=key, name=self.name, value=None, goal="high", range=(0.0, 1.0))
         if way > self._error(way, resamples):
-            shares = {role: _cut((figure - zero) / way) for role, figure in figures.items()}
+            shares = {role: min(1.0, max(0.0, (figure - zero) / way)) for role, figure in figures.items()}
             score = score.model_copy(update=shares)
             resampled = resamples.of(self.score.key)
             if resampled is not None:
@@ -195,10 +195,6 @@ class _PartFigure:
         zero = self.good(ends[1]) if self.zero is None else self.zero
         low, high = percentile_interval(self.good(ends[0]) - zero, way)
         return high - low
-
-
-def _cut(share: float) -> float:
-    return min(1.0, max(0.0, share))
 
 
 def _measured(

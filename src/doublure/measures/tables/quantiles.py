@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.distributions import round_values
+from doublure.support.arrays import Floats
 
 ONE_WAY_BINS = 20
 """Number of quantile bins for columns compared one by one."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
 from doublure.measures.tables.features import TargetClasses, make_features
 from doublure.measures.tables.fidelity import Tables
+from doublure.support.arrays import Floats
 
 MOST_ROWS = 50_000
 """Most rows that a regression is fitted to; of more, a uniform sample is used."""

@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result, wilson
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
 from doublure.schema.columns import type_named
+from doublure.support.arrays import Floats
 
 What: TypeAlias = Literal["missing", "negative", "zero", "lowest", "highest", "repeated", "multiple"]
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"

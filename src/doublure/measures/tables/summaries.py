@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables, present_numbers
 from doublure.schema.columns import type_named
+from doublure.support.arrays import Floats
 
 Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
 

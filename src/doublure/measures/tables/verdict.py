@@ -240,14 +240,14 @@ def _served_worst(groups: Subgroups) -> str:
     clear = [group for group in groups.groups if group.clear]
     if not groups.groups:
         return "No public group is large enough to be looked at on its own."
-    everybody = f"everybody: {100 * groups.everybody.loss:.1f}"
+    every_row = f"all rows: {100 * groups.everybody.loss:.1f}"
     if not clear:
         return f"Subgroup accuracy: none of {len(groups.groups)} public groups clearly loses more than all rows do."
     worst = clear[0]
     others = _lose_too([100 * group.loss for group in clear[1:]])
     return (
         f"Subgroup accuracy: {printable(worst.column)} = {printable(worst.value)} loses most against training on real "
-        f"rows, {100 * worst.loss:.1f} points ({everybody}; {worst.rows:,} rows).{others}"
+        f"rows, {100 * worst.loss:.1f} points ({every_row}; {worst.rows:,} rows in it).{others}"
     )
 
 
@@ -257,8 +257,8 @@ def _lose_too(points: Sequence[float]) -> str:
         return ""
     ends = sorted({f"{min(points):.1f}", f"{max(points):.1f}"}, key=float)
     if len(points) == 1:
-        return f" One more group loses more than everybody, {ends[0]} points."
-    return f" {len(points)} more groups lose more than everybody, {' to '.join(ends)} points."
+        return f" One more group loses more than all rows do, {ends[0]} points."
+    return f" {len(points)} more groups lose more than all rows do, {' to '.join(ends)} points."
 
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:

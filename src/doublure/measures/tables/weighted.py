@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder, Integers
 from doublure.measures.tables.fidelity import Tables
+from doublure.support.arrays import Floats
 
 _ROLE = "weight"
 

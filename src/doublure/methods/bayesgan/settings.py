@@ -227,12 +227,12 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
         labelled = bool(schema.with_role("condition"))
         if labelled and not own.conditional and own.annotator is False:
             remedy = "leave annotator in, or set conditional=true"
-            raise SettingError("leaves nobody to say what an image shows", field="annotator", remedy=remedy)
+            raise SettingError("leaves images without labels", field="annotator", remedy=remedy)
         if own.annotator and not labelled:
             remedy = "declare a label with the role condition, or leave annotator out"
             raise SchemaError("lacks the role condition, which an annotator needs", field=LABEL, remedy=remedy)
         if own.annotator_price == "sampled" and not (labelled and own.annotator is not False):
             raise SettingError(
-                "is that of nobody", field="annotator_price", remedy="leave it out, or have an annotator"
+                "needs an annotator", field="annotator_price", remedy="leave it out, or set annotator=true"
             )
         return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

@@ -72,7 +72,7 @@ class Dpgan(Adversarial[P]):
         return (
             f"Individual accounting: each {schema.unit.name} is used until what it has cost reaches that of {bound:,} "
             f"steps at full length C, and counts as zero in the rest of the {settings.steps:,} steps; how many are "
-            "left is told to nobody",
+            "left is published nowhere",
         )
 
     @override

@@ -204,7 +204,7 @@ class ProposedCandidates(CandidateSource):
             found = np.asarray(self._propose(draw.rng.integers(0, _SEEDS, count), label=draw.label, **how))
         except Exception as error:  # the user's function may raise anything
             raise SettingError(
-                f"ended with {type(error).__name__}: {printable(str(error))}", field=_FIELD, remedy="mend the function"
+                f"ended with {type(error).__name__}: {printable(str(error))}", field=_FIELD, remedy="fix the function"
             ) from error
         if found.shape != (count, *self._shape) or found.dtype != np.uint8:
             wanted = "x".join(map(str, (count, *self._shape)))

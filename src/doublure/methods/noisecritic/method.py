@@ -85,7 +85,7 @@ class Noisecritic(Gan[_Settings]):
             if own.votes:
                 _refuse_unvoted(schema)
                 refuse_loose_delta(own.label_delta or 0.0, schema.public_units, field="label_delta")
-                decided["label_groups"] = own.label_groups or _groups(schema)
+                decided["label_groups"] = own.label_groups or max(1, min(_MOST_GROUPS, schema.public_units // _VOTERS))
         return own.model_copy(update=decided)
 
     @override
@@ -175,10 +175,6 @@ def _calibrated(epsilon: float, delta: float) -> DiscreteGaussianEvent:
         raise SettingError(
             error.message, field=fields.get(error.field or "", error.field), remedy="give a larger one"
         ) from None
-
-
-def _groups(schema: Schema) -> int:
-    return max(1, min(_MOST_GROUPS, schema.public_units // _VOTERS))
 
 
 def _refuse_unvoted(schema: Schema) -> None:

@@ -11,14 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
+from doublure.support.arrays import Floats, Ints
 
 _PRICE = 2.0
 """Penalty of a piece, in units of log(cells) noise variances: with 2, noise alone rarely makes a piece."""

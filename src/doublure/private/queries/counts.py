@@ -23,9 +23,10 @@ import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.queries.axes import Axis as Axis
-from doublure.private.queries.axes import IntArray, places
 from doublure.private.queries.axes import Table as Table
+from doublure.private.queries.axes import places
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
+from doublure.support.arrays import Ints
 
 _CHUNK_ROWS, _CHUNK_CELLS = 2**16, 2**23
 
@@ -86,7 +87,7 @@ class Counts:
         counts = [found[id(table)] for table in self.tables]
         return Answer(total=np.concatenate(counts), sensitivity=Sensitivity.of_cells(len(counts), self.max_records))
 
-    def split(self, numbers: IntArray) -> list[IntArray]:
+    def split(self, numbers: Ints) -> list[Ints]:
         """Return one array per table, in the shape of its axes, from numbers in the order of an answer."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])
         parts = np.split(numbers, ends[:-1])

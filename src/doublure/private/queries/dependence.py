@@ -31,9 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from doublure.errors import SettingError
-from doublure.private.queries.axes import IntArray, Table
+from doublure.private.queries.axes import Table
 from doublure.private.queries.counts import Countable, Counts
 from doublure.private.queries.query import Answer, Sensitivity
+from doublure.support.arrays import Ints
 
 _CELLS_AT_ONCE = 2**22
 
@@ -49,7 +50,7 @@ class Dependence:
     """
 
     tables: Sequence[Table]
-    expected: Sequence[IntArray]
+    expected: Sequence[Ints]
     max_records: int
 
     @property
@@ -69,7 +70,7 @@ class Dependence:
         """Yield the counts to ask for, as many tables at once as may be held."""
         return (counts for counts, _ in self._some_at_once())
 
-    def combine(self, totals: Iterator[IntArray]) -> Answer:
+    def combine(self, totals: Iterator[Ints]) -> Answer:
         """Return one score per table, int64, from the counts of all records in the order of :meth:`sums`."""
         scores: list[int] = []
         for (counts, expected), total in zip(self._some_at_once(), totals, strict=True):
@@ -81,7 +82,7 @@ class Dependence:
         """Return one score per table, int64, for records in one place."""
         return self.combine(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
 
-    def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
+    def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[Ints]]]:
         """Yield the tables with their expected counts, as many at once as may be held."""
         ends = np.cumsum([math.prod(axis.size for axis in table) for table in self.tables])
         first = 0

@@ -255,7 +255,7 @@ class CriticGradients:
         """
         if self._gradients is None or self._gradients[0] is not critic:
             if records is None:
-                raise TypeError("nobody has looked whether records meet in this critic")
+                raise TypeError("it is not checked yet whether records meet in this critic")
             body, condition = records.empty_lot
             refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
             self._gradients = critic, RecordGradients(critic, self.settings.loss)

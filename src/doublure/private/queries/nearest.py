@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.queries.axes import IntArray
+from doublure.support.arrays import Ints
 
 LARGEST = 1024
 """Bound on a feature's size: records hold them as float16, which has every integer up to 2048."""
@@ -45,8 +45,8 @@ class NearestCandidate:
         kinds: Number of classes; 0: records have none, and all candidates are of class 0.
     """
 
-    features: IntArray
-    classes: IntArray
+    features: Ints
+    classes: Ints
     kinds: int
 
     @property
@@ -54,7 +54,7 @@ class NearestCandidate:
         """Number of candidates."""
         return len(self.features)
 
-    def of(self, records: npt.NDArray[Any]) -> IntArray:
+    def of(self, records: npt.NDArray[Any]) -> Ints:
         """Return the candidate ``(N,)`` that each record votes for, from that record alone."""
         width = self.features.shape[1]
         own = records[:, width:].argmax(axis=1) if self.kinds else np.zeros(len(records), dtype=np.int64)

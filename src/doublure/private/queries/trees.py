@@ -33,14 +33,13 @@ import numpy.typing as npt
 
 from doublure.errors import SettingError
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
+from doublure.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from doublure.private.records import PrivateRecords
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
 GroupOf: TypeAlias = "Callable[[Tensor, Tensor | None], Tensor]"
 """``(body (B, D…), condition (B, K) or None) -> (B,)`` int64 in ``[0, groups)``, row i from record i alone."""
 

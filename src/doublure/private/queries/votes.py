@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
+from doublure.support.arrays import Ints
 from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from doublure.private.records import PrivateRecords
 
-    IntArray: TypeAlias = npt.NDArray[np.int64]
     FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _CHUNK = 2000
@@ -60,7 +60,7 @@ class LabelVotes:
         self._seed = seed
         self._see = see
         self._width = width
-        self._of_image: IntArray | None = None
+        self._of_image: Ints | None = None
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
         """Refuse units with several images.
@@ -80,7 +80,7 @@ class LabelVotes:
         votes = np.bincount(self._of_image * classes + labels, minlength=self._groups * classes)
         return Answer(total=votes, sensitivity=Sensitivity.of_cells(_CELLS_MOVED, 1))
 
-    def winners(self, votes: IntArray, records: PrivateRecords) -> Tensor:
+    def winners(self, votes: Ints, records: PrivateRecords) -> Tensor:
         """Return each record's voted label ``(N,)``, int64, in the order of :meth:`PrivateRecords.by_body`.
 
         Args:
@@ -91,7 +91,7 @@ class LabelVotes:
             self._of_image, _ = self._grouped(records.by_body())
         return torch.from_numpy(votes.reshape(self._groups, -1).argmax(axis=1)[self._of_image])
 
-    def _grouped(self, records: PrivateRecords) -> tuple[IntArray, IntArray]:
+    def _grouped(self, records: PrivateRecords) -> tuple[Ints, Ints]:
         """Return each image's group and its true label; groups follow from images and a public seed. Private."""
         from sklearn.cluster import MiniBatchKMeans
 
@@ -118,7 +118,7 @@ def _classes(records: PrivateRecords) -> int:
     return int(labels.shape[1])
 
 
-def _bodies(records: PrivateRecords, rows: int) -> Iterator[tuple[FloatArray, IntArray]]:
+def _bodies(records: PrivateRecords, rows: int) -> Iterator[tuple[FloatArray, Ints]]:
     """Yield the features of the images, and their labels, a chunk at a time. Private."""
     for body, condition in records.expanded(rows):
         if condition is None:

@@ -12,11 +12,25 @@ from typing import Any
 from doublure.access import COVERED
 from doublure.data.series.clock import clock_texts
 from doublure.releasing.cells import DescribedColumn
-from doublure.releasing.media_types import ROWS
 from doublure.releasing.reading import DescribedTable, described_tables
 from doublure.releasing.tables import FOLDER
 from doublure.schema.kinds import KINDS
 from doublure.schema.series import CLOCK, SERIES, STEP, Windows
+
+ROWS = ("csv", "parquet", "feather", "xlsx", "jsonl", "dta", "sav")
+"""The endings of files of rows."""
+MEDIA: Mapping[str, str] = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "feather": "application/vnd.apache.arrow.file",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "jsonl": "application/jsonl",
+    "dta": "application/x-stata-dta",
+    "sav": "application/x-spss-sav",
+    "npz": "application/zip",
+    "json": "application/json",
+}
+
 
 NUMBERED = {SERIES: "the number of the series", STEP: "the step within it, from 0", CLOCK: "the time of day"}
 """Columns that a release of series has beside those of the schema."""

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, stem
-from doublure.releasing.media_types import MEDIA
+from doublure.releasing.catalogues.contents import MEDIA, CatalogueEntry, distinct_names, stem
 from doublure.releasing.reading import DescribedTable, key_names
 from doublure.support import files
 

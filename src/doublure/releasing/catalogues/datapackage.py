@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from doublure.releasing.catalogues.contents import CatalogueEntry, distinct_names, is_noisy, stem
+from doublure.releasing.catalogues.contents import MEDIA, ROWS, CatalogueEntry, distinct_names, is_noisy, stem
 from doublure.releasing.cells import DescribedColumn
-from doublure.releasing.media_types import MEDIA, ROWS
 from doublure.releasing.reading import DescribedTable, key_names
 from doublure.releasing.tables import table_columns, table_path
 from doublure.schema.columns import DateColumn

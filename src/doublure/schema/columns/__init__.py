@@ -5,7 +5,8 @@ from doublure.schema.columns.boolean import BooleanColumn, truth_of
 from doublure.schema.columns.calendar import EPOCH, SECONDS, CalendarColumn
 from doublure.schema.columns.category import CategoryColumn
 from doublure.schema.columns.code import CodeColumn
-from doublure.schema.columns.column import Clock, Column, Role
+from doublure.schema.columns.column import Column
+from doublure.schema.columns.column_facts import Clock, Role
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
 from doublure.schema.columns.identifier import IdColumn

@@ -16,9 +16,9 @@ from doublure.schema.scalars import Misfit, Value, label, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from doublure.schema.columns.column import Clock
+from doublure.schema.columns.column_facts import Clock
 from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
-from doublure.schema.columns.column import Clock
+from doublure.schema.columns.column_facts import Clock
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Day

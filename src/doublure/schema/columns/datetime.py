@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
-from doublure.schema.columns.column import Clock
+from doublure.schema.columns.column_facts import Clock
 from doublure.schema.columns.date_format import shown_seconds
 from doublure.schema.columns.dtypes import WHOLE
 from doublure.schema.fact_states import UNDECLARED, Fact

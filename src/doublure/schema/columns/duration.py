@@ -19,8 +19,8 @@ from doublure.schema.scalars import Positive, is_plain_number
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _PART = r"(\d+(?:[.,]\d+)?)"

@@ -15,7 +15,7 @@ from doublure.schema.scalars import Bound, Positive
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.schema.columns.column import Floats
+    from doublure.support.arrays import Floats
 
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 9999

@@ -19,8 +19,8 @@ from doublure.support.guessing import suggest
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 MOST_VALUES = 100_000
 

@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.schema.allowed import Allowed
-from doublure.schema.columns.column import Column, Missing
+from doublure.schema.columns.column import Column
+from doublure.schema.columns.column_facts import Missing
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import Fact, Learn
 from doublure.schema.scalars import Misfit

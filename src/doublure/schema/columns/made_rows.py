@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.schema.columns.patterns import Ints
+    from doublure.support.arrays import Ints
 
 
 class KeyColumn(Protocol):

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import CellSpelling, TextMarks
     from doublure.schema.columns.sql_words import Expr, SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.noisy_counts import CandidateGrid
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import TextMarks
+    from doublure.support.arrays import Floats
 
 _NONSENSE = "no cell of any type"
 
@@ -201,7 +201,7 @@ def check_parsing(model: type[ParsedColumn]) -> None:
         for cell in cells:
             parsed_number(column, _NONSENSE)
             if parsed_number(column, cell) != model.examples[cell]:
-                remedy = "mend its parse: what it returns may depend on the cell and on nothing else"
+                remedy = "fix its parse: what it returns may depend on the cell and on nothing else"
                 raise SettingError(f"{name} does not read its examples as it says", field=field, remedy=remedy)
     points = [each for each in model.points if type(each) in (int, float) and math.isfinite(each)]
     if len(points) != len(model.points) or len(points) == 1 or points != sorted(set(points)):
@@ -209,7 +209,7 @@ def check_parsing(model: type[ParsedColumn]) -> None:
         raise SettingError(f"{name} has points that are no grid", field=field, remedy=remedy)
     for number in (*model.examples.values(), *points):
         if parsed_number(column, text_in(model, number)) != number:
-            remedy = "mend its format: parse has to read what it writes as the same number"
+            remedy = "fix its format: parse has to read what it writes as the same number"
             raise SettingError(
                 f"{name} writes a number of its examples or points as another one", field=field, remedy=remedy
             )
@@ -262,5 +262,5 @@ def text_in(column: ParsedColumn | type[ParsedColumn], number: float) -> str:
         found = None
     if not isinstance(found, str) or not found.strip():
         name = column.model_fields["type"].default if isinstance(column, type) else column.type
-        raise SchemaError("has no text for one of its numbers", field=f"type {name}", remedy="mend its format")
+        raise SchemaError("has no text for one of its numbers", field=f"type {name}", remedy="fix its format")
     return found

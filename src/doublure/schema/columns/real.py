@@ -14,7 +14,7 @@ from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Decimals
 
 if TYPE_CHECKING:
-    from doublure.schema.columns.column import Floats
+    from doublure.support.arrays import Floats
 
 _EXACT_POWERS = 22
 """The largest power of ten that float64 holds exactly: a quotient of whole numbers up to it is correctly rounded."""

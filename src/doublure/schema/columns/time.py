@@ -19,8 +19,8 @@ from doublure.schema.scalars import Positive
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.schema.columns.column import Floats
     from doublure.schema.columns.sql_words import SqlCell, SqlReading, SqlWords
+    from doublure.support.arrays import Floats
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?", re.ASCII)
 _DAY = 86_400

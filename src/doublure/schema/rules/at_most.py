@@ -24,6 +24,7 @@ class AtMost(Rule):
 
     word: ClassVar[str] = "at_most"
     encoded: ClassVar[bool] = True
+    across_tables: ClassVar[bool] = True
     suggested_by: ClassVar[Likeness | None] = "two times"
 
     at_most: Names

@@ -29,6 +29,7 @@ class ComputedRule(Rule):
     """A rule that gives one column's cells from the cells of others."""
 
     encoded: ClassVar[bool] = True
+    across_tables: ClassVar[bool] = True
     spans: ClassVar[bool] = False
     """Whether it says how far its second operand lies above the first."""
 

@@ -19,6 +19,7 @@ class Equal(Rule):
     word: ClassVar[str] = "equal"
     deriving: ClassVar[bool] = True
     encoded: ClassVar[bool] = True
+    across_tables: ClassVar[bool] = True
     repeats: ClassVar[bool] = True
     suggested_by: ClassVar[Likeness | None] = "one name"
 

@@ -172,6 +172,8 @@ class Rule(Frozen):
     """Whether all of its columns follow from the first."""
     repeats: ClassVar[bool] = False
     """Whether columns that it derives say the same as their source, value by value."""
+    across_tables: ClassVar[bool] = False
+    """Whether it may stand between columns of several related tables."""
     takes_derived: ClassVar[bool] = True
     """Whether it may name a column that another rule derives."""
     file_key: ClassVar[str | None] = None

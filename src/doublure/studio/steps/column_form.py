@@ -13,7 +13,7 @@ from doublure.drafting.codebook import Entry, facts_with_files
 from doublure.drafting.metadata.codebook import codebook_cells, further, keys_of_type, read_facts
 from doublure.drafting.metadata.own_words import values_and_labels
 from doublure.errors import DoublureError, SchemaError, SettingError, escaped
-from doublure.planning.purchases import describe_purchase
+from doublure.planning.offers import describe_purchase
 from doublure.schema import Schema
 from doublure.schema.columns import Column, type_named
 from doublure.schema.fact_states import UNDECLARED, Learn

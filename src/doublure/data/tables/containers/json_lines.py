@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from doublure.data.tables import csv_files, csv_records
-from doublure.data.tables.containers.object_rows import ObjectRow, ObjectRows
+from doublure.data.tables.containers.record_files import ObjectRow, ObjectRows
 from doublure.data.tables.csv_records import MISENCODED, TOO_LONG, Dialect
 from doublure.errors import DataError, printable
 

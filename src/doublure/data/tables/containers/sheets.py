@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from doublure.data.splits import several, split_off
-from doublure.data.tables.containers.clock_cells import clock_text
-from doublure.data.tables.containers.object_rows import ObjectRow, ObjectRows
+from doublure.data.tables.containers.record_files import ObjectRow, ObjectRows, clock_text
 from doublure.data.tables.header import header_names
 from doublure.errors import DataError, printable
 from doublure.schema.scalars import EXACT

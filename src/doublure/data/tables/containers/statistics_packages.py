@@ -22,8 +22,7 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
-from doublure.data.tables.containers.clock_cells import clock_text
-from doublure.data.tables.containers.record_files import RecordFile
+from doublure.data.tables.containers.record_files import RecordFile, clock_text
 from doublure.data.tables.csv_records import UNREAD
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit, is_plain_number, label

@@ -11,7 +11,6 @@ from typing_extensions import override
 from doublure.access import Access
 from doublure.encode.above_root import above_root
 from doublure.encode.numeric import Floats
-from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
 from doublure.errors import printable
@@ -40,6 +39,7 @@ from doublure.schema.columns import Column
 from doublure.schema.related_table import rows_name
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.support.arrays import Ints
 from doublure.support.progress import TitledProgress
 from doublure.training.job import Job
 from doublure.training.noisy_tables import NoisyTable

@@ -40,7 +40,7 @@ from typing_extensions import override
 
 from doublure.encode.above_root import above_root
 from doublure.encode.columns import integer_domain
-from doublure.encode.repeating import repeating
+from doublure.encode.relational import repeating
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
@@ -331,7 +331,7 @@ class _CountedNumber(IntegerColumn):
 
 
 def _of_domain(domain: IntegerDomain, missing: Any = False) -> Column:
-    bounds = _held(domain.first, max(domain.last, domain.first + 1))
+    bounds = max(domain.first, -EXACT), min(max(domain.last, domain.first + 1), EXACT)
     return _CountedNumber(bounds=bounds, missing=missing, integers=replace(domain, unit=1.0))
 
 
@@ -348,8 +348,3 @@ def _parents(domain: IntegerDomain) -> dict[str, str]:
         for above, below in pairwise([*names, map(str, range(domain.last + 1))])
         for pair in zip(below, above, strict=True)
     )
-
-
-def _held(first: int, last: int) -> tuple[int, int]:
-    """Return bounds within a schema's range; a bought bound may lie a step beyond it."""
-    return max(first, -EXACT), min(last, EXACT)

@@ -15,7 +15,8 @@ from doublure.methods.statistics.binning import Grouping, project_to_simplex
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Table
-from doublure.training.checkpoints import Floats, KeptTables
+from doublure.support.arrays import Floats
+from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
 LEAST_SHARE = 1e-6

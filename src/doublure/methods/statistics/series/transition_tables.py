@@ -21,7 +21,7 @@ from doublure.methods.statistics.settings import MOST_GROUPS, PERSISTENCE, Serie
 from doublure.networks.chains import ChainGenerator
 from doublure.networks.shares import with_shares
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.training.checkpoints import Floats
+from doublure.support.arrays import Floats
 from doublure.training.job import Job
 
 if TYPE_CHECKING:
