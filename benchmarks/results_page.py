@@ -46,13 +46,13 @@ NAMES = {
 }
 TABLES = (("adult", 1.0), ("adult", 3.0), ("mushroom", 1.0), ("diabetes130", 1.0))
 SERIES = ("london", "daiad", "simbench", "ettm1")
-IMAGES = (
-    ("mnist", 0.2), ("mnist", 1.0), ("mnist", 10.0), ("fashion-mnist", 1.0), ("fashion-mnist", 10.0), ("cifar10", 10.0)
-)  # fmt: skip
-"""Ours by default, at the δ of what is published."""
+IMAGES = (("mnist", 1.0), ("mnist", 10.0), ("fashion-mnist", 1.0), ("cifar10", 10.0))
+"""Ours by default, at the δ of what is published; a copy, which nothing published compares with, at 1e-5."""
+SEEDS = 3
+"""Seeds of a claim of first place."""
 SIZE = 60_000
 """Images that a classifier learns from, ours and others'."""
-PLAIN = {"gaussian": "plain private Gaussian", "vae": "private autoencoder"}
+PLAIN = {"gaussian": "our plain Gaussian", "vae": "our autoencoder"}
 MEMBERSHIP = ("gan-leaks", "gan-leaks-partial", "gan-leaks-calibrated", "monte-carlo", "domias", "shadow")
 """Attacks on every method's rows whose figure is an area under ROC."""
 COPIES = ("cifar10",)
@@ -112,7 +112,11 @@ def best(figures: Sequence[Figure], *, most: bool) -> Figure:
 
 def images(data: str, epsilon: float | None) -> Figure:
     """Return the accuracy of a convolutional classifier on official test images."""
-    method, at = ("real", []) if epsilon is None else ("auto", [published(data, epsilon)["delta"]])
+    method, at = "auto", []
+    if epsilon is None:
+        method = "real"
+    elif data not in COPIES:
+        at = [f"δ = {published(data, epsilon)['delta']:g}"]
     rows = [
         row["students"]["cnn"]
         for row in finished("images")
@@ -173,12 +177,12 @@ class Line(NamedTuple):
 def line(
     what: str, epsilon: float, measure: str, ours: Figure, other: Figure, real: Figure, form: str, *, fair: bool = True
 ) -> Line:
-    """Return a line; the better of the two is bold, both where they round alike, ours only in a fair comparison."""
+    """Return a line; the better of the two is bold, both where they round alike; ours if it is fair and of all seeds."""
     less = measure.endswith("↓")
     a, b = format(ours.value, form), format(other.value, form)
     sign = -1 if less else 1
     bold = [
-        fair and (a == b or sign * ours.value > sign * other.value),
+        fair and ours.seeds >= SEEDS and (a == b or sign * ours.value > sign * other.value),
         a == b or sign * ours.value < sign * other.value,
     ]
     who = NAMES.get(other.who, other.who) + (", one seed" if other.seeds == 1 and other.who in NAMES else "")
@@ -197,7 +201,16 @@ def headline() -> list[Line]:
     for data in SERIES:
         ours, other = series(data, "copula", 1.0), simple(data)
         lines.append(
-            line(f"{NAMES[data]} days", 1.0, "forecast error ↓", ours, other, series(data, "real", None), ".3f")
+            line(
+                f"{NAMES[data]} days",
+                1.0,
+                "forecast error ↓",
+                ours,
+                other,
+                series(data, "real", None),
+                ".3f",
+                fair=False,
+            )
         )
     for data, epsilon in IMAGES:
         other = published(data, epsilon)
