@@ -177,7 +177,7 @@ class Line(NamedTuple):
 def line(
     what: str, epsilon: float, measure: str, ours: Figure, other: Figure, real: Figure, form: str, *, fair: bool = True
 ) -> Line:
-    """Return a line; the better of the two is bold, both where they round alike; ours if it is fair and of all seeds."""
+    """Return a line; the better of the two is bold, both where they round alike; ours if fair and of all seeds."""
     less = measure.endswith("↓")
     a, b = format(ours.value, form), format(other.value, form)
     sign = -1 if less else 1
