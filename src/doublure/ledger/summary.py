@@ -58,8 +58,8 @@ def coverage(account: Account) -> str:
             "no ε (empirical or none)."
         )
     return (
-        f"The total {total} covers all recorded releases of {dataset}, by basic composition; Bayesian runs count with "
-        "their worst case."
+        f"The total {total} covers all fits recorded of {dataset}, released or not, by basic composition; Bayesian "
+        "runs count with their worst case."
     )
 
 
