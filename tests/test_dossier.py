@@ -161,7 +161,7 @@ def test_a_ledger_whose_end_was_cut_off_is_intact_up_to_a_record(charged, capsys
     for verb in ("verify", "show"):
         assert run_guarded(app, ["budget", verb, "people.ledger"]) == 0
         said = capsys.readouterr().out
-        assert f"up to {upto}" in said.lower().replace("t", "T", 0) or f"Up to {upto}" in said
+        assert f"p to {upto}" in said
         assert "cut" in said
         assert "doublure verify" in said
     assert run_guarded(app, ["verify", str(bundle.path), "--ledger", "people.ledger"]) == 4

@@ -91,7 +91,7 @@ def verify(
     executed = _checked_flag(card)
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
-    described = _checked_contents(folder, card, guarantee)
+    described = _checked_contents(folder, card)
     page = _checked_page(folder, card, described, record, signature)
     _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
@@ -213,10 +213,10 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
         raise refusal("states no guarantee", "card guarantee")
     try:
         guarantee = Guarantee.from_json(written)
-    except RunFolderError:
+    except RunFolderError as error:
         measured = may_state_measured_epsilon(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
-        raise refusal(f"is inconsistent{old}", "card guarantee") from None
+        raise refusal(f"{error.message}{old}", f"card {error.field}") from None
     if card.get("watermark") not in (guarantee.watermark, FORMER_WATERMARKS[guarantee.kind]):
         raise refusal("is not the one that goes with the guarantee", "card watermark")
     return guarantee
@@ -258,9 +258,9 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
 
 
-def _checked_contents(folder: Path, card: dict[str, Any], guarantee: Guarantee) -> dict[str, Any]:
+def _checked_contents(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
     """Return the data dictionary, once the files match it and the card."""
-    about = {"watermark": str(card["watermark"]), "guarantee": guarantee.sentence}
+    about = {"watermark": str(card["watermark"]), "guarantee": str(card["guarantee"]["sentence"])}
     try:
         return check_contents(folder, card, about)
     except ContentMismatch as error:

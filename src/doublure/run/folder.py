@@ -285,7 +285,7 @@ class RunFolder:
         try:
             return ResolvedSchema.load(path)
         except InputError as error:
-            raise RunFolderError(error.message, field=_short(path), remedy="the run folder is damaged") from None
+            raise RunFolderError(error.message, field=_short(path), remedy=weights.EDITED) from None
 
     def save_schema(self, schema: ResolvedSchema) -> None:
         """Keep the resolved schema."""
@@ -340,7 +340,8 @@ class RunFolder:
         """
         path = self.path / weights.FILE
         if path.is_file() and sha256_of(path) != self.run.get("generator_sha256"):
-            raise damaged_file(path)
+            said = "is not the generator that run.json names"
+            raise RunFolderError(said, field=_short(path), remedy=weights.EDITED)
         return weights.read(path, schema, plan, self.guarantee)
 
     @property
@@ -496,7 +497,7 @@ class RunFolder:
             return files.read_json(self.path / name, "run folder", shape)
         except InputError as error:
             raise RunFolderError(
-                error.message, field=_short(self.path / name), remedy="the run folder is damaged"
+                error.message, field=_short(self.path / name), remedy=weights.EDITED
             ) from None
 
 

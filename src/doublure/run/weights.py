@@ -10,7 +10,7 @@ from typing import Any
 from doublure._version import __version__
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
-from doublure.guarantee import Guarantee, may_state_measured_epsilon
+from doublure.guarantee import Guarantee, as_worded_now, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import load_state
@@ -22,6 +22,8 @@ from doublure.support.tensors import Array, damaged_file, read_arrays, to_safete
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
+EDITED = "the folder was edited: use it as fit left it, or ask who changed it"
+"""What to do with a folder whose files do not belong together, for whoever fitted it and whoever was given it."""
 
 
 def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
@@ -43,7 +45,7 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     for name, document in _documents(schema, plan, guarantee).items():
         if _facts(metadata.get(name)) != _facts(json.dumps(document, ensure_ascii=False)):
             field = f"{path.parent.name}/{path.name}"
-            raise RunFolderError(f"was made with another {name}", field=field, remedy="the run folder was edited")
+            raise RunFolderError(f"was made with another {name}", field=field, remedy=EDITED)
     return state
 
 
@@ -121,7 +123,7 @@ def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict
 def _facts(written: str | None) -> Any:
     """Return a document without a plan's words, which may differ by version; None for no document."""
     try:
-        document = json.loads(written or "")
+        document = json.loads(as_worded_now(written or ""))
     except (ValueError, RecursionError):
         return None
     return {key: said for key, said in document.items() if key not in WORDS} if isinstance(document, dict) else None
