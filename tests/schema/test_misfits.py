@@ -200,9 +200,9 @@ def test_the_terminal_shows_columns_and_reasons_and_no_cell(
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 4
     shown = capsys.readouterr()
     assert f"# job (1 ×): {OUTSIDE}" in shown.out
-    assert "# Wrote out.csv: 8 misfits. Private: only you can read it." in shown.out
+    assert "# Wrote out.csv: 9 misfits. Private: only you can read it." in shown.out
     assert shown.err.startswith(
-        "doublure: age: has cells that do not fit (6 in all); see out.csv; fix the data, declare"
+        "doublure: age: has cells that do not fit (7 in all); see out.csv; fix the data, declare"
     )
     assert not [word for word in ("s3cr3t", "spy", "31.1.2000") if word in shown.out + shown.err]
     assert run_guarded(app, ["schema", "check", "s.yaml", "--values", "more.csv"]) == 2
