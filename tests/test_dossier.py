@@ -130,7 +130,7 @@ def test_each_declared_fact_has_a_place_for_its_source(charged):
 
 def test_bought_facts_need_no_source(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    schema = db.Schema.parse(small.declared_text.replace("units: 400", "units: {learn: 0.1}"))
+    schema = db.Schema.parse(small.declared_text.replace("units: 300", "units: {learn: 0.1, magnitude: 300}"))
     db.Ledger.create("people.ledger", dataset="people", epsilon=3.0, delta=1e-4)
     plan = db.plan(schema, epsilon=1.0, delta=1e-5)
     syn = db.fit(small.frame(), plan, ledger="people.ledger", out="run", seed=1, progress=False)

@@ -63,6 +63,8 @@ def register(added: Method[Any, Any], summary: str) -> None:
     Raises:
         SettingError: A method of this package has its name, or something that is called is no function.
     """
+    from doublure.methods.method import Method
+
     for name in (name for name in dir(Method) if not name.startswith("__")):
         if callable(getattr(Method, name)) and not callable(getattr(added, name, None)):
             remedy = f"write it as a function, as {Method.__name__} in doublure.methods.method has it"
