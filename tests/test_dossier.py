@@ -92,7 +92,9 @@ def test_another_runs_figures_are_not_this_runs(charged, small, name):
         report = db.evaluate.report(other, real, aside, progress=False)
     report.save("other/internal/page.html", f"other/internal/{name}")
     shutil.copy(f"other/internal/{name}", f"run/internal/{name}")
-    with pytest.raises(RunFolderError, match=rf"{name}: is of another generator \({other.run['generator_sha256'][:12]}"):
+    with pytest.raises(
+        RunFolderError, match=rf"{name}: is of another generator \({other.run['generator_sha256'][:12]}"
+    ):
         dossier("run")
 
 

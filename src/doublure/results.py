@@ -10,10 +10,10 @@ import json
 import platform
 from abc import abstractmethod
 from importlib import metadata
-from typing import Any
+from typing import Any, Self
 
 from pydantic import model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from doublure._version import __version__
 from doublure.intervals import Interval, Result

@@ -77,7 +77,11 @@ def test_nothing_is_written_as_nan(report):
         ([0], None, "No ε is claimed, so none can be refuted. 1 attack shows ε ≥ 2.00."),
         ([0, 1], None, "No ε is claimed, so none can be refuted. 2 attacks show ε ≥ 2.00."),
         ([1], None, "No ε is claimed, so none can be refuted. What 1 attack found could be found at ε = 0 too."),
-        ([1], 1.0, "1 attack was made and does not contradict the claim of ε = 1: what it found could be found at ε = 0 too."),
+        (
+            [1],
+            1.0,
+            "1 attack was made and does not contradict the claim of ε = 1: what it found could be found at ε = 0 too.",
+        ),
         ([0, 0], 1.0, "Alarm: 2 of 2 attacks show more leakage than the claim allows."),
         ([3], 1.0, "No attack was made."),
     ],

@@ -163,10 +163,7 @@ class Check:
         for finding in findings:
             if finding.kind == "ignored":
                 by_reason.setdefault(finding.message, []).append(finding.path)
-        folded = [
-            Finding(kind="ignored", path=shorten(names), message=reason)
-            for reason, names in by_reason.items()
-        ]
+        folded = [Finding(kind="ignored", path=shorten(names), message=reason) for reason, names in by_reason.items()]
         return [*(finding for finding in findings if finding.kind != "ignored"), *folded]
 
     def _of_file(self, open_facts: Sequence[Finding]) -> list[str]:
@@ -404,8 +401,8 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)
     if source.unnamed:
-        has = "has" if source.unnamed == 1 else "have"
-        message = f"{counted(source.unnamed, 'column')} {has} no name, such as an index that pandas wrote, and will not be read"
+        has = f"{counted(source.unnamed, 'column')} {'has' if source.unnamed == 1 else 'have'}"
+        message = f"{has} no name, such as an index that pandas wrote, and will not be read"
         yield Finding(kind="ignored", path=source.name, message=message)
 
 
@@ -508,7 +505,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
-        learned = "1 fact is learned" if len(questions) == 1 else f"{len(questions)} facts are learned"
+        learned = f"{counted(len(questions), 'fact')} {'is' if len(questions) == 1 else 'are'} learned"
         message = f"{learned}, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.each_record:

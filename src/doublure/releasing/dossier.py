@@ -1,8 +1,8 @@
 """A privacy officer's file of a run, as a page: the claim, what to sign, declared facts, and what was published.
 
 Files of the run folder are compared with one another and with the ledger; an audit or evaluation that is not of this
-run's generator is refused. It is made of the run folder and its ledger, and reads no record. Of an audit or an evaluation it repeats what attacks
-showed, which was computed on real records: the page is internal.
+run's generator is refused. It reads no record. Of an audit or an evaluation it repeats what attacks showed, which was
+computed on real records: the page is internal.
 """
 
 from __future__ import annotations

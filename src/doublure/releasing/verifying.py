@@ -19,7 +19,16 @@ from typing import Any
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
+from doublure.errors import (
+    DoublureError,
+    GateFailed,
+    InputError,
+    LedgerError,
+    RunFolderError,
+    SettingError,
+    counted,
+    printable,
+)
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_measured_epsilon
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
@@ -236,7 +245,7 @@ def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
     if least is not None and least > guarantee.epsilon * (1 + TOLERANCE):
         raise refusal(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {least:.4g}", "card guarantee")
     if guarantee.steps is not None and steps != guarantee.steps:
-        raise refusal(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
+        raise refusal(f"claims {counted(guarantee.steps, 'step')}, and its accesses have {steps:,}", "card guarantee")
     return found
 
 

@@ -256,7 +256,9 @@ def _rate(entry: RateEstimate) -> dict[str, str]:
 
 def _at(entry: TprAtFpr) -> dict[str, str]:
     return {
-        "value": f"needs {others_needed(entry.false_positives):,} others" if entry.value is None else percent(entry.value),
+        "value": f"needs {others_needed(entry.false_positives):,} others"
+        if entry.value is None
+        else percent(entry.value),
         "interval": span(entry.interval, shares=True),
         "allowed": "" if entry.allowed is None else f"claim allows {percent(entry.allowed)}",
     }

@@ -496,9 +496,7 @@ class RunFolder:
         try:
             return files.read_json(self.path / name, "run folder", shape)
         except InputError as error:
-            raise RunFolderError(
-                error.message, field=_short(self.path / name), remedy=weights.EDITED
-            ) from None
+            raise RunFolderError(error.message, field=_short(self.path / name), remedy=weights.EDITED) from None
 
 
 def _short(path: Path) -> str:

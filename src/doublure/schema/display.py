@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from doublure.errors import counted
 from doublure.guarantee import figure
 from doublure.schema.columns import label
 from doublure.schema.fact_states import UNDECLARED, Learn
@@ -24,7 +25,7 @@ def short(schema: Any) -> str:
     """Return a schema in one line."""
     state = []
     if schema.questions:
-        state.append(f"{len(schema.questions)} facts to buy")
+        state.append(f"{counted(len(schema.questions), 'fact')} to buy")
     if schema.undeclared:
         state.append(f"{len(schema.undeclared)} undeclared")
     return f"{type(schema).__name__}({', '.join([schema.summary, f'units: {_state(schema.units)}', *state])})"

@@ -119,7 +119,9 @@ def sha256_of(path: Place) -> str:
         raise damaged_file(path) from None
 
 
-_REMEDY = "if the run is yours, fit again, or go on with --resume; if you were given it, ask for the folder as fit left it"
+_REMEDY = (
+    "if the run is yours, fit again, or go on with --resume; if you were given it, ask for the folder as fit left it"
+)
 
 
 def damaged_file(path: Place) -> RunFolderError:
