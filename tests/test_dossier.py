@@ -112,6 +112,8 @@ def test_a_generator_of_another_run_is_not_this_runs_by_the_ledger(charged, smal
     db.fit(small.frame(), charged.plan, ledger="people.ledger", again=True, out="other", seed=2, progress=False)
     own, other = (json.loads(Path(run, "run.json").read_text(encoding="utf-8")) for run in ("run", "other"))
     shutil.copy("other/generator.safetensors", "run/generator.safetensors")
+    with pytest.raises(RunFolderError, match=r"is not the generator that run\.json names; the folder was edited"):
+        dossier("run")
     told = {key: other[key] for key in ("generator_sha256", "tables_sha256") if key in other}
     Path("run/run.json").write_text(json.dumps(own | told), encoding="utf-8")
     if "tables_sha256" in told:

@@ -43,6 +43,8 @@ def test_the_page_is_marked_and_whole(report, parse):
     assert "INTERNAL" in page.text
     assert "Alarm: 1 of 3 attacks shows more leakage than the claim allows." in page.text
     assert "above the claim" in page.text
+    assert "needs 1,000 others" in page.text
+    assert "the other half is the attacker’s own" in page.text
     for words in ("Bands are simultaneous", "That no other does.", "That it fits.", "Missing: not made", "Pairs"):
         assert words in page.text
     assert html.count("alert(") == html.count("alert(&#34;")

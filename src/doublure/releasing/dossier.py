@@ -1,4 +1,4 @@
-"""A privacy officer's file of a run, as a page: the claim, what to sign, declared facts, and what was published.
+"""A privacy officer's file of a run, as a page: what is claimed, what to sign, and what was published.
 
 Files of the run folder are compared with one another and with the ledger; an audit or evaluation that is not of this
 run's generator is refused. It reads no record. Of an audit or an evaluation it repeats what attacks showed, which was
