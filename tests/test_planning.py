@@ -608,7 +608,7 @@ def test_a_plan_of_a_method_that_is_not_registered_says_so(small):
     assert "preset" not in str(caught.value)
 
 
-def test_a_plan_of_one_step_is_the_one_that_0_2_0_wrote():
+def test_a_plan_of_one_step_is_the_one_that_was_written_before():
     """Its sentence said "1 noisy steps"; ledgers and folders know the plan by its hash."""
     text = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1]}\n"
     plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-5)

@@ -305,7 +305,7 @@ def as_worded_now(text: str) -> str:
 
 
 def as_worded_formerly(text: str) -> str:
-    """Return a text with the sentence of a claim of one step as 0.2.0 worded it; plans' hashes keep it."""
+    """Return a text with the sentence of a claim of one step as it was worded before; plans' hashes keep it."""
     return text.replace(f", {_ONE_STEP},", f", {_FORMER_ONE_STEP},")
 
 

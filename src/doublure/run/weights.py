@@ -24,7 +24,7 @@ FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
 _TABLES = "tables_sha256"
 EDITED = "the folder was edited: use it as fit left it, or ask who changed it"
-"""What to do with a folder whose files do not belong together, for its maker as for its receiver."""
+"""Remedy for a folder whose files do not belong together, for its maker as for its receiver."""
 
 
 def generator_file(
@@ -57,7 +57,7 @@ def read(
             (SHA-256) beside it.
     """
     metadata, state = read_arrays(path)
-    if metadata.get(_TABLES, tables) != tables:  # files of 0.2.0 and before name none
+    if metadata.get(_TABLES, tables) != tables:  # earlier files name none
         field = f"{path.parent.name}/{path.name}"
         raise RunFolderError("was made with other noisy tables", field=field, remedy=EDITED)
     for name, document in _documents(schema, plan, guarantee).items():
