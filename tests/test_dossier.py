@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import LedgerError, RunFolderError
 from doublure.releasing.dossier import CapDecision, dossier
+from doublure.releasing.plain_words import coin_sentence
+from doublure.report.page import show_text
+from doublure.schema.display import facts_in_words
 
 
 @pytest.fixture
@@ -30,8 +34,8 @@ def test_it_holds_the_claim_what_to_sign_and_the_ledger(charged):
     page = dossier("run")
     assert charged.guarantee.sentence in page
     assert all(each in page for each in charged.guarantee.assumptions)
-    assert "Nothing, by the ledger." in page
-    assert "None was made." in page
+    assert "The ledger records no release of this run, up to record" in page
+    assert "No result of one lies in the run folder" in page
     assert "ε = 3, δ = 0.0001" in page
     assert "this run" in page
     assert "the person who ran the fit" in page
@@ -40,14 +44,131 @@ def test_it_holds_the_claim_what_to_sign_and_the_ledger(charged):
 def test_it_lists_what_was_published_by_hash(charged):
     bundle = db.release(charged, "bundle", n=20)
     page = dossier("run")
-    assert "Nothing, by the ledger." not in page
+    assert "records no release of this run" not in page
     assert all(entry["sha256"] in page for entry in bundle.card["files"])
 
 
-def test_it_repeats_what_attacks_showed(charged, small):
+@pytest.fixture
+def attacked(charged, small):
+    """The run with an audit in its folder; returns the audit."""
     report = db.audit(charged, "gan-leaks", small.frame(), small.frame(600).tail(300), progress=False)
     report.save("run/internal/audit.html", "run/internal/audit.json")
-    assert report.verdict.headline in dossier("run")
+    return report
+
+
+def test_it_repeats_what_attacks_showed(attacked):
+    page = dossier("run")
+    assert attacked.verdict.headline in page
+    assert "internal/audit.html</code> was made" in page
+
+
+def _edit(**changes):
+    path = Path("run/internal/audit.json")
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("attacked")
+def test_an_edited_audit_is_no_audit():
+    _edit()  # laid out anew, and nothing changed
+    assert "ε" in dossier("run")
+    written = json.loads(Path("run/internal/audit.json").read_text(encoding="utf-8"))
+    _edit(attacks=[written["attacks"][0] | {"value": 0.5, "alarm": False}])
+    with pytest.raises(RunFolderError, match=r"audit\.json: is not as doublure wrote it"):
+        dossier("run")
+    assert run_guarded(app, ["dossier", "run"]) == 2
+    _edit(sha256=None)
+    with pytest.raises(RunFolderError, match="is not as doublure wrote it"):
+        dossier("run")
+
+
+@pytest.mark.parametrize("name", ["audit.json", "report.json"])
+def test_another_runs_figures_are_not_this_runs(charged, small, name):
+    """Put in by mistake, or to look better: the plan and the data are the same."""
+    real, aside = small.frame(), small.frame(600).tail(300)
+    other = db.fit(real, charged.plan, ledger="people.ledger", again=True, out="other", seed=2, progress=False)
+    if name == "audit.json":
+        report = db.audit(other, "gan-leaks", real, aside, progress=False)
+    else:
+        report = db.evaluate.report(other, real, aside, progress=False)
+    report.save("other/internal/page.html", f"other/internal/{name}")
+    shutil.copy(f"other/internal/{name}", f"run/internal/{name}")
+    with pytest.raises(
+        RunFolderError, match=rf"{name}: is of another generator \({other.run['generator_sha256'][:12]}"
+    ):
+        dossier("run")
+
+
+def test_figures_that_name_no_generator_are_not_this_runs(charged, small):
+    told = {key: value for key, value in charged.run.items() if key != "generator_sha256"}
+    unbound = replace(charged, run=told)
+    report = db.audit(unbound, "gan-leaks", small.frame(), small.frame(600).tail(300), progress=False)
+    report.save("run/internal/audit.html", "run/internal/audit.json")
+    with pytest.raises(RunFolderError, match="does not say of which generator it is"):
+        dossier("run")
+
+
+def test_a_generator_of_another_run_is_not_this_runs_by_the_ledger(charged, small):
+    """All files of the folder agree with one another: the ledger alone knows."""
+    db.fit(small.frame(), charged.plan, ledger="people.ledger", again=True, out="other", seed=2, progress=False)
+    own, other = (json.loads(Path(run, "run.json").read_text(encoding="utf-8")) for run in ("run", "other"))
+    shutil.copy("other/generator.safetensors", "run/generator.safetensors")
+    with pytest.raises(RunFolderError, match=r"is not the generator that run\.json names; the folder was edited"):
+        dossier("run")
+    told = {key: other[key] for key in ("generator_sha256", "tables_sha256") if key in other}
+    Path("run/run.json").write_text(json.dumps(own | told), encoding="utf-8")
+    if "tables_sha256" in told:
+        shutil.copy("other/tables.safetensors", "run/tables.safetensors")
+    with pytest.raises(LedgerError, match="ended with another generator"):
+        dossier("run")
+
+
+def test_each_declared_fact_has_a_place_for_its_source(charged):
+    page = dossier("run")
+    rows = dict(facts_in_words(charged.plan.schema))
+    assert {"units", "most records of one person", *charged.schema.columns} <= rows.keys()
+    for of, fact in rows.items():
+        row = next(line for line in page.splitlines() if line.startswith("<tr>") and f">{of}</th>" in line)
+        assert row.endswith("<td></td></tr>"), of
+        assert str(show_text(fact)) in row
+
+
+def test_bought_facts_need_no_source(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = db.Schema.parse(small.declared_text.replace("units: 300", "units: {learn: 0.1, magnitude: 300}"))
+    db.Ledger.create("people.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+    plan = db.plan(schema, epsilon=1.0, delta=1e-5)
+    syn = db.fit(small.frame(), plan, ledger="people.ledger", out="run", seed=1, progress=False)
+    page = dossier("run")
+    assert len(syn.bought) == 1
+    assert syn.bought[0] in page
+    assert dict(facts_in_words(schema))["units"] == "bought, ε = 0.1"
+
+
+def test_the_total_is_in_plain_words_and_no_path_is_shown(charged, small, tmp_path):
+    db.fit(small.frame(), charged.plan, ledger="people.ledger", again=True, out="other", seed=2, progress=False)
+    page = dossier("run")
+    assert coin_sentence({"epsilon": 2.0, "delta": 2e-5, "unit": "person"}) in page
+    assert "2 fits were charged, whether released or not." in page
+    assert "covers all fits recorded of people, released or not" in page
+    shutil.move("people.ledger", "moved.ledger")
+    for shown in (page, dossier("run")):
+        assert str(tmp_path) not in shown
+
+
+def test_a_ledger_whose_end_was_cut_off_is_intact_up_to_a_record(charged, capsys):
+    bundle = db.release(charged, "bundle", n=20)
+    lines = Path("people.ledger").read_bytes().splitlines(keepends=True)
+    Path("people.ledger").write_bytes(b"".join(lines[:-1]))
+    book = db.Ledger.open("people.ledger")
+    upto = f"record {len(lines) - 1} of {book.entries[-1].utc}"
+    assert f"The ledger records no release of this run, up to {upto}" in dossier("run")
+    for verb in ("verify", "show"):
+        assert run_guarded(app, ["budget", verb, "people.ledger"]) == 0
+        said = capsys.readouterr().out
+        assert f"p to {upto}" in said
+        assert "cut" in said
+        assert "doublure verify" in said
+    assert run_guarded(app, ["verify", str(bundle.path), "--ledger", "people.ledger"]) == 4
 
 
 @pytest.mark.parametrize(

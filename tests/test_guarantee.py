@@ -15,6 +15,8 @@ from doublure.guarantee import (
     CHOICE_OF_KIND,
     WATERMARKS,
     Guarantee,
+    as_worded_formerly,
+    as_worded_now,
     figure,
     rounded_up,
 )
@@ -31,6 +33,25 @@ BAYESIAN = {
 EMPIRICAL = {"kind": "empirical", "mu": 0.4, "gamma": 0.01}
 NONE = {"kind": "none"}
 ALL = [DP, BAYESIAN, EMPIRICAL, NONE]
+
+
+def test_one_step_is_one_and_a_claim_of_before_is_still_read():
+    one = Guarantee(**DP | {"steps": 1})
+    assert ", 1 noisy step, " in one.sentence
+    former = one.sentence.replace("1 noisy step,", "1 noisy steps,")
+    assert as_worded_now(former) == one.sentence
+    assert as_worded_formerly(one.sentence) == former
+    assert Guarantee.from_json(one.to_json() | {"sentence": former}) == one
+    several = Guarantee(**DP | {"steps": 11})
+    assert as_worded_now(several.sentence) == as_worded_formerly(several.sentence) == several.sentence
+
+
+def test_an_edited_claim_names_what_does_not_go_together():
+    written = Guarantee(**DP).to_json()
+    with pytest.raises(RunFolderError, match="sentence: is not the sentence that its figures give"):
+        Guarantee.from_json(written | {"epsilon": 0.5})
+    with pytest.raises(RunFolderError, match="has figures that make no guarantee"):
+        Guarantee.from_json(written | {"delta": 2.0})
 
 
 def test_dp_in_the_designs_words():

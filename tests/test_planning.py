@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -14,7 +15,9 @@ import doublure as db
 from doublure.access import events
 from doublure.data.tables import opening as tables
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
-from doublure.planning import contents, machine
+from doublure.ledger.chain import canonical_json
+from doublure.methods import registry
+from doublure.planning import contents, machine, plans
 from doublure.private import accounting
 
 KEYS = {
@@ -581,3 +584,36 @@ def test_true_is_no_number(small, name):
     with pytest.raises(SettingError, match="true or false") as caught:
         make(small, **{name: True})
     assert caught.value.field == name
+
+
+# -- methods from outside ----------------------------------------------------------------------------------------------
+
+
+class Odd(type(registry.method("statistics"))):
+    name = "odd"
+    needs_torch = False
+
+
+def test_a_method_whose_function_is_none_is_refused_where_it_is_registered():
+    with pytest.raises(SettingError, match=r"^odd\.needs_torch: is called, and is no function; write it as a function"):
+        registry.register(Odd(), "an odd one")
+    assert "odd" not in registry.METHODS
+
+
+def test_a_plan_of_a_method_that_is_not_registered_says_so(small):
+    written = make(small).to_json() | {"method": "histograms"}
+    with pytest.raises(InputError, match="is of the method histograms, which is not registered") as caught:
+        db.Plan.from_json(written)
+    assert "doublure.methods.registry.register" in caught.value.remedy
+    assert "preset" not in str(caught.value)
+
+
+def test_a_plan_of_one_step_is_the_one_that_was_written_before():
+    """Its sentence said "1 noisy steps"; ledgers and folders know the plan by its hash."""
+    text = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1]}\n"
+    plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-5)
+    assert ", 1 noisy step, " in plan.guarantee.sentence
+    former = json.loads(json.dumps(plan.to_json(), ensure_ascii=False).replace("1 noisy step,", "1 noisy steps,"))
+    kept = {key: value for key, value in former.items() if key not in plans._BINDS_NOBODY}
+    assert db.Plan.from_json(former) == plan
+    assert plan.sha256 == hashlib.sha256(canonical_json(kept)).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from doublure.methods.statistics.tables.published import TOGETHER
 from doublure.private.mechanism import Mechanism
 from doublure.releasing.tables import write_noisy_tables
 from doublure.releasing.verifying import verify
-from doublure.training.noisy_tables import NoisyTable
+from doublure.training.noisy_tables import NoisyTable, write_tables
 
 SCHEMA = """
 doublure: 1
@@ -234,6 +235,18 @@ def test_tables_that_were_changed_are_refused(world, tmp_path):
             db.load(tmp_path / "run").tables  # noqa: B018
         path.write_bytes(content)
     assert len(db.load(tmp_path / "run").sample(3)) == 3  # who asks for none reads none
+
+
+def test_tables_of_another_making_are_refused_though_run_json_names_them(world, tmp_path):
+    """Exact counts in their place would be published: the ledger knows the generator, and it names its tables."""
+    run = tmp_path / "run"
+    shutil.copytree(world[0] / "run", run)
+    said = json.loads((run / "run.json").read_text())
+    false = tuple(replace(table, counts=table.counts + 1) for table in db.load(run).tables)
+    for told in ({"tables_sha256": write_tables(run / "tables.safetensors", false)}, {"tables_sha256": None}):
+        (run / "run.json").write_text(json.dumps(said | told))
+        with pytest.raises(RunFolderError, match="was made with other noisy tables"):
+            db.load(run)
 
 
 def test_a_method_that_hands_out_none_is_refused_in_one_line(small, tmp_path):

@@ -49,6 +49,16 @@ def printable(name: object) -> str:
     return "…" + text[1 - _LONGEST_NAME :] if isinstance(name, PurePath) else text[: _LONGEST_NAME - 1] + "…"
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number and its word, in the plural where there are several or none.
+
+    Example:
+        >>> counted(1, "run"), counted(1200, "noisy step"), counted(0, "release")
+        ('1 run', '1,200 noisy steps', '0 releases')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def escaped(text: str) -> str:
     """Return a text with every control, bidirectional and other invisible character escaped."""
     if text.isprintable():  # the same characters, and quickly

@@ -26,6 +26,8 @@ WATERMARKS: dict[Kind, str] = {
 }
 FORMER_WATERMARKS = {kind: mark.replace("Synthetic", "Artificial") for kind, mark in WATERMARKS.items()}
 """The wording of 0.1.0, on bundles that are still verified."""
+_ONE_STEP, _FORMER_ONE_STEP = "1 noisy step", "1 noisy steps"
+_EDITED = "it was edited: use it as fit or release wrote it, or ask who changed it"
 
 
 BAYESIAN_ASSUMPTIONS = (
@@ -286,10 +288,21 @@ class Guarantee(Model):
                 raise ValueError("no keys of the contract")
             guarantee = cls.model_validate(_with_estimate(fields))
         except ValueError:
-            raise RunFolderError("is not a guarantee", field="guarantee", remedy="make the run again") from None
-        if sentence is not None and sentence != guarantee.sentence:
-            raise RunFolderError("the sentence was edited", field="guarantee.sentence", remedy="make the run again")
+            raise RunFolderError("has figures that make no guarantee", field="guarantee", remedy=_EDITED) from None
+        if sentence is not None and as_worded_now(str(sentence)) != guarantee.sentence:
+            said = "is not the sentence that its figures give"
+            raise RunFolderError(said, field="guarantee.sentence", remedy=_EDITED)
         return guarantee
+
+
+def as_worded_now(text: str) -> str:
+    """Return a text with the sentence of a claim of one step as this version words it."""
+    return text.replace(f", {_FORMER_ONE_STEP},", f", {_ONE_STEP},")
+
+
+def as_worded_formerly(text: str) -> str:
+    """Return a text with the sentence of a claim of one step as it was worded before; plans' hashes keep it."""
+    return text.replace(f", {_ONE_STEP},", f", {_FORMER_ONE_STEP},")
 
 
 def may_state_measured_epsilon(written: Mapping[str, Any]) -> bool:
@@ -355,7 +368,7 @@ def _dp(guarantee: Guarantee) -> str:
     if guarantee.sample_rate is not None:
         how.append("full batch" if guarantee.sample_rate == 1 else f"Poisson lots q={figure(guarantee.sample_rate)}")
     if guarantee.steps is not None:
-        how.append(f"{guarantee.steps} noisy steps")
+        how.append(_ONE_STEP if guarantee.steps == 1 else f"{guarantee.steps} noisy steps")
     how.append(f"accountant {guarantee.accountant}")
     given = _given_public(guarantee)
     public = f", and that {given}" if given else ""

@@ -5,19 +5,29 @@ An internal result is computed on real data. It says so in its JSON, where it is
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from abc import abstractmethod
 from importlib import metadata
+from typing import Any, Self
+
+from pydantic import model_validator
+from typing_extensions import override
 
 from doublure._version import __version__
 from doublure.intervals import Interval, Result
 
 INTERNAL = "computed on real data: do not publish"
 _TINY_P = 1e-15
+_DIGEST = "sha256"
 
 
 class SynthesizerFacts(Result):
-    """The synthesizer whose records were evaluated, and its claim."""
+    """The synthesizer whose records were evaluated, and its claim.
+
+    ``generator_sha256`` is that of its run's generator; null for one that lies in no run folder.
+    """
 
     method: str
     guarantee_kind: str
@@ -25,6 +35,7 @@ class SynthesizerFacts(Result):
     unit: str
     schema_sha256: str
     created: str
+    generator_sha256: str | None = None
 
 
 class MeanInterval(Result):
@@ -73,12 +84,26 @@ class Verdict(Result):
     warnings: tuple[str, ...]
 
 
+class WasEdited(Exception):
+    """A file of figures that is not as it was written, or that was written before such files ended with a digest."""
+
+
+def _digest(written: dict[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object, however it is laid out."""
+    plain = json.dumps(written, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
 class Document(Result):
     """A result that is written to a file of its own."""
 
     def to_json(self) -> str:
         """Return JSON text; unknown figures are null."""
         return self.model_dump_json(indent=1)
+
+    def file_text(self) -> str:
+        """Return the text of its file: JSON, of an internal result with its own SHA-256 at the end."""
+        return self.to_json()
 
 
 class InternalReport(Document):
@@ -89,6 +114,30 @@ class InternalReport(Document):
     """
 
     about: SynthesizerFacts | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_digest(cls, given: Any) -> Any:
+        return {key: value for key, value in given.items() if key != _DIGEST} if isinstance(given, dict) else given
+
+    @override
+    def file_text(self) -> str:
+        written = json.loads(self.to_json())
+        return json.dumps({**written, _DIGEST: _digest(written)}, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """Read a file that holds :meth:`file_text`.
+
+        Raises:
+            ValueError: It is no such result.
+            WasEdited: It is one, and not as it was written.
+        """
+        found = cls.model_validate_json(content)
+        written = json.loads(content)
+        if written.pop(_DIGEST, None) != _digest(written):
+            raise WasEdited
+        return found
 
     @property
     @abstractmethod

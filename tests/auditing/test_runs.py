@@ -50,7 +50,7 @@ def test_page_and_figures_are_their_owners_alone(quick, tmp_path):
     page, figures = (tmp_path / name for name in ("audit.html", "audit.json"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in (page, figures)} == {0o600}
     found = json.loads(figures.read_text())
-    assert set(found) == {"version", "internal", "about", "claim", "attacks", "seed", "versions"}
+    assert set(found) == {"version", "internal", "about", "claim", "attacks", "seed", "versions", "sha256"}
     assert [entry["threat_model"]["attack"] for entry in found["attacks"]][:2] == ["critic", "gan-leaks"]
     text = page.read_text()
     assert "do not publish" in text
@@ -117,7 +117,10 @@ def test_the_verb_writes_its_page_inside(files, capsys):
     assert code == 0
     assert said["result"]["internal"] is True
     assert {path.name for path in run.iterdir()} == before
-    assert json.loads((run / "internal/audit.json").read_text()) == said["result"]["report"]
+    kept = json.loads((run / "internal/audit.json").read_text())
+    assert len(kept.pop("sha256")) == 64
+    assert kept == said["result"]["report"]
+    assert kept["about"]["generator_sha256"] == json.loads((run / "run.json").read_text())["generator_sha256"]
     assert (run / "internal/audit.html").is_file()
     code, _ = say(capsys, run, "--attack", "linkage", *data, "-o", run.parent / "page.html")
     assert code == 0

@@ -76,7 +76,7 @@ def test_budget(doublure, tmp_path):
     assert shown["result"]["remaining"] == {"epsilon": 3.0, "delta": 1e-4}
     said = doublure("budget", "show", ledger)
     assert "remaining  ε = 3" in said.out
-    assert "covers all recorded releases" in said.out
+    assert "covers all fits recorded" in said.out
     assert doublure("budget", "verify", ledger, "--json").result["result"]["sequence"] == 1
 
 

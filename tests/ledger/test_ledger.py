@@ -411,7 +411,7 @@ def test_show_is_plain_json_with_the_agreed_keys(ledger, make_plan):
         (7, "dpgan", "dp", 0.0, "no-noise-drawn", 0),
     ]
     assert [(release["run_id"], release["kind"]) for release in shown["releases"]] == [("first", "dp")]
-    assert "covers all recorded releases of adult" in shown["note"]
+    assert "covers all fits recorded of adult" in shown["note"]
 
 
 MOUNTS = r"""sysfs /sys sysfs rw 0 0

@@ -76,7 +76,7 @@ def test_releases_are_shown_and_what_the_total_does_not_cover(ledger, make_plan)
         "files": {"data.csv": HASH},
     }  # fmt: skip
     assert (ledger.show()["covers_all_releases"], ledger.covers_all_releases) == (True, True)
-    assert "covers all recorded releases" in ledger.coverage
+    assert "covers all fits recorded" in ledger.coverage
     for bundles in ("1 bundle was", "2 bundles were"):
         ledger.record_release("first", {"data.csv": HASH}, "none")
         assert (ledger.show()["covers_all_releases"], ledger.covers_all_releases) == (False, False)

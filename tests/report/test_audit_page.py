@@ -43,6 +43,8 @@ def test_the_page_is_marked_and_whole(report, parse):
     assert "INTERNAL" in page.text
     assert "Alarm: 1 of 3 attacks shows more leakage than the claim allows." in page.text
     assert "above the claim" in page.text
+    assert "needs 1,000 others" in page.text
+    assert "the other half is the attacker’s own" in page.text
     for words in ("Bands are simultaneous", "That no other does.", "That it fits.", "Missing: not made", "Pairs"):
         assert words in page.text
     assert html.count("alert(") == html.count("alert(&#34;")
@@ -76,8 +78,12 @@ def test_nothing_is_written_as_nan(report):
         ([2, 2], 1.0, "2 attacks were made; none of them gives a lower bound on ε."),
         ([0], None, "No ε is claimed, so none can be refuted. 1 attack shows ε ≥ 2.00."),
         ([0, 1], None, "No ε is claimed, so none can be refuted. 2 attacks show ε ≥ 2.00."),
-        ([1], None, "No ε is claimed, so none can be refuted. 1 attack shows no lower bound on ε."),
-        ([1], 1.0, "1 attack was made and does not contradict the claim of ε = 1: no lower bound on ε is shown."),
+        ([1], None, "No ε is claimed, so none can be refuted. What 1 attack found could be found at ε = 0 too."),
+        (
+            [1],
+            1.0,
+            "1 attack was made and does not contradict the claim of ε = 1: what it found could be found at ε = 0 too.",
+        ),
         ([0, 0], 1.0, "Alarm: 2 of 2 attacks show more leakage than the claim allows."),
         ([3], 1.0, "No attack was made."),
     ],

@@ -179,6 +179,18 @@ def test_the_header_is_compared(tmp_path: Path) -> None:
     assert "s3cr3t" not in result.to_yaml()
 
 
+def test_columns_that_are_not_read_take_one_line() -> None:
+    schema = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: undeclared}}")
+    data = pd.DataFrame({name: [True] for name in ["a", *(f"x{n}" for n in range(37))]})
+    result = check(schema, data)
+    said = [line for line in result.to_yaml().splitlines() if line.startswith("# ignored")]
+    assert len(said) == 1
+    assert "x0, x1, " in said[0]
+    assert "(37)" in said[0]
+    assert result.to_yaml().splitlines()[-1] == said[0]
+    assert len(findings(result, "ignored")) == 37
+
+
 def test_an_ignored_column_is_no_fault_and_an_absent_one_is() -> None:
     schema = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
     assert check(schema, pd.DataFrame({"a": [True], "b": [1]})).ok

@@ -49,6 +49,7 @@ WANTED = [
     ("2", "born", "31.1.2000", "has cells that are no date"),
     ("6", "born", "1800-01-31", BEYOND),
     ("2", "open", "x", "has cells that are no integer"),
+    ("6", "age, job", "", "the record breaks the rule implies"),
 ]
 
 
@@ -93,6 +94,18 @@ def test_rules_are_looked_at_where_cells_fit(tmp_path: Path) -> None:
     assert [row for row in rows(tmp_path / "out.csv") if "rule" in row[3]] == [
         ("6", "age, job", "", "the row breaks a rule: if age is from 0 to 14, then job must be nurse")
     ]
+
+
+def test_a_cell_that_does_not_fit_hides_no_rule_of_other_rows(tmp_path: Path) -> None:
+    """A cell beyond its bounds is taken as it stands, as by a fit; one that cannot be read breaks no rule."""
+    columns = "columns: {a: {type: integer, bounds: [0, 9]}, b: {type: integer, bounds: [0, 9]}}"
+    head = "doublure: 1\nkind: table\nunits: 3\ndefaults: {missing: false}\n"
+    schema = Schema.parse(f"{head}{columns}\nconstraints: [{{at_most: [a, b]}}]\n")
+    frame = pd.DataFrame({"a": ["5", "99", "x", "1", ""], "b": ["3", "2", "1", "2", "1"]})
+    list_misfits(schema, frame, tmp_path / "out.csv")
+    found = rows(tmp_path / "out.csv")
+    assert [row[0] for row in found if row[1] == "a"] == ["2", "3", "5"]
+    assert [row[0] for row in found if row[1] == "a, b"] == ["1", "2"]
 
 
 def test_what_a_fit_takes_is_listed_and_closes_no_gate(
@@ -188,9 +201,9 @@ def test_the_terminal_shows_columns_and_reasons_and_no_cell(
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 4
     shown = capsys.readouterr()
     assert f"# job (1 ×): {OUTSIDE}" in shown.out
-    assert "# Wrote out.csv: 8 misfits. Private: only you can read it." in shown.out
+    assert "# Wrote out.csv: 9 misfits. Private: only you can read it." in shown.out
     assert shown.err.startswith(
-        "doublure: age: has cells that do not fit (6 in all); see out.csv; fix the data, declare"
+        "doublure: age: has cells that do not fit (7 in all); see out.csv; fix the data, declare"
     )
     assert not [word for word in ("s3cr3t", "spy", "31.1.2000") if word in shown.out + shown.err]
     assert run_guarded(app, ["schema", "check", "s.yaml", "--values", "more.csv"]) == 2

@@ -22,7 +22,7 @@ LOWER_BOUND = "lower bound on ε"
 SHOWN = 0.005
 """Smallest lower bound on ε that is reported: it is written with two digits."""
 
-ABSENCE = "A lower bound; absence of evidence is not privacy."
+ABSENCE = "Attacks that find nothing are no proof of privacy: a better one may find more."
 
 
 class ThreatModel(Result):
@@ -152,7 +152,9 @@ class AttackResult(Result):
         said = f"{self.threat_model.name}: {self.measure} {write_figure(self.value)}"
         if self.interval is not None:
             said += f" (95 %: {write_figure(self.interval[0])} to {write_figure(self.interval[1])})"
-        if self.baseline is not None:
+        if self.threat_model.family == "linkage" and self.rates:
+            said += "; " + ", ".join(f"{rate.name} {write_figure(rate.value)}" for rate in self.rates)
+        elif self.baseline is not None:
             said += f"; baseline {write_figure(self.baseline)}"
         if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"

@@ -87,6 +87,16 @@ class RocCurve(Result):
         return _LEAST_FALSE_ALARMS / self.outside
 
 
+def others_needed(false_positives: float) -> int:
+    """Return the fewest non-members for a true positive rate at a false positive rate: ten that are taken for members.
+
+    Example:
+        >>> others_needed(0.01), others_needed(0.001)
+        (1000, 10000)
+    """
+    return math.ceil(round(_LEAST_FALSE_ALARMS / false_positives, 6))
+
+
 def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
     """Return the largest true positive rate of any attacker under (ε, δ)-DP at this false positive rate.
 
@@ -116,7 +126,7 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
     for share in SHOWN_AT:
         allowed = None if epsilon is None else ceiling(share, epsilon, delta or 0.0)
         value = ends = None
-        if share * len(outside) >= _LEAST_FALSE_ALARMS:
+        if len(outside) >= others_needed(share):
             hits = int((inside > _threshold(outside, share)).sum())
             value, ends = hits / len(inside), clopper_pearson(hits, len(inside))
         found.append(TprAtFpr(false_positives=share, value=value, interval=ends, allowed=allowed))

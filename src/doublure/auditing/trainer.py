@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from doublure.access import Access
 from doublure.attack import bounds
+from doublure.attack.results import ABSENCE
 from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
@@ -86,7 +87,7 @@ class TrainerAudit:
             f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker with every noised gradient "
             f"shows ε ≥ {self.lower_bound:.2f} (Clopper–Pearson), ≥ {self.gaussian_lower_bound:.2f} (Gaussian) at "
             f"confidence {self.confidence:g} over {self.runs} runs with the record and as many without: {verdict}. "
-            "A lower bound; absence of evidence is not privacy."
+            f"{ABSENCE}"
         )
 
 

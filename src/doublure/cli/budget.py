@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import VerbResult
 from doublure.cli.verb import VerbApp
-from doublure.errors import GateFailed, LedgerError, printable
+from doublure.errors import GateFailed, LedgerError, counted, printable
+
+if TYPE_CHECKING:
+    from doublure.ledger import Ledger
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
+_CUT_END = (
+    "It cannot show that later records were cut off. Compare it with the card of each bundle that was given out: "
+    "doublure verify BUNDLE --ledger LEDGER."
+)
 
 LedgerPath = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or postgresql://host/db/name.")]
 
@@ -89,10 +96,16 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ve
         if each["times"] > 1
     ]
     if folded := len(summary["runs"]) - len(shown):
-        attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
-        lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")
+        lines.append(f"  and {counted(folded, 'attempt')} that drew no noise and cost nothing (--json lists them)")
     lines.append(book.coverage)
+    lines.append(_upto(book))
     return VerbResult(data=summary, text="\n".join(lines))
+
+
+def _upto(book: Ledger) -> str:
+    """Return up to which record the figures go."""
+    last = book.entries[-1]
+    return f"Up to record {last.sequence} of {last.utc}; a cut end shows only beside a card (doublure verify)."
 
 
 def _price(of: dict[str, Any]) -> str:
@@ -111,7 +124,7 @@ def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> 
         report = Ledger.open(ledger).verify()
     except LedgerError as error:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
-    text = f"{ledger} is intact: {report.sequence} records, {report.runs} runs, {report.releases} releases."
-    return VerbResult(
-        data={"sequence": report.sequence, "head_sha256": report.head_sha256, "runs": report.runs}, text=text
-    )
+    held = f"{counted(report.runs, 'run')}, {counted(report.releases, 'release')}"
+    text = f"{ledger} is intact up to record {report.sequence} of {report.utc}: {held}.\n{_CUT_END}"
+    figures = {"sequence": report.sequence, "utc": report.utc, "head_sha256": report.head_sha256, "runs": report.runs}
+    return VerbResult(data=figures, text=text)

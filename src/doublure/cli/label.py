@@ -10,6 +10,7 @@ import typer
 from doublure.cli.options import Config, Json, Seed, Threads
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.cli.verb import VerbApp
+from doublure.errors import counted
 
 _Task = Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")]
 _Classes = Annotated[
@@ -45,7 +46,7 @@ def out(
 
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
-    text = f"Wrote {count} synthetic images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
+    text = f"Wrote {counted(count, 'synthetic image')} to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
     return VerbResult(data={"task": str(folder), "images": count}, text=text)
 
 
@@ -63,7 +64,7 @@ def read(
     check_output(out)
     found = read_back(task, schema)
     found.save(out)
-    said = f"Wrote {len(found.images)} labelled images to {out}"
+    said = f"Wrote {counted(len(found.images), 'labelled image')} to {out}"
     left = f"; {found.left} have no label yet." if found.left else "."
     return VerbResult(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)
 
@@ -120,7 +121,7 @@ def public(
     with TerminalProgress() as progress:
         found = by_classifier(load(run), data, schema, rows, provenance=provenance, seed=seed, progress=progress)
     found.save(out)
-    said = f"Wrote {len(found.images)} images to {out}, labelled by {found.about['labelled_by']}"
+    said = f"Wrote {counted(len(found.images), 'image')} to {out}, labelled by {found.about['labelled_by']}"
     text = f"{said}\n{found.about['guarantee']}"
     said_of = {key: found.about[key] for key in ("guarantee", "labelled_by")}
     return VerbResult(data={"path": str(out), "images": len(found.images), **said_of}, text=text)

@@ -14,7 +14,7 @@ import typer
 from doublure.cli.options import PLACE, Config, Force, InDatabase, Json, OfRows
 from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
-from doublure.errors import GateFailed, SettingError, printable
+from doublure.errors import GateFailed, SettingError, counted, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,7 @@ def draft(
         made = _asked(given, made)
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
-    done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
+    done = f"Wrote {out}: {made.schema.summary}, {counted(len(left), 'fact')} still undeclared."
     one = made.schema.each_table.keys() <= {""}  # tables of a schema are read by their own names
     said = {"data": data, "table": table if one else None, "query": query}
     compared = " ".join(f"--{name} {quote(each)}" for name, each in said.items() if each is not None)
@@ -229,10 +229,6 @@ def codebook(
     )
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
@@ -247,7 +243,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
         f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if is_unread(why) else ''}"
         for (column, why), count in counts.items()
     ]
-    lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
+    lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
     if notes and interactive():
         lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in notes)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]

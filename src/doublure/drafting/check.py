@@ -34,7 +34,7 @@ from doublure.drafting.proposals import (
 from doublure.drafting.storage_types import Storage
 from doublure.drafting.stored_forms import drafted_type, stored_forms
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
-from doublure.errors import DataError, printable
+from doublure.errors import DataError, counted, printable
 from doublure.schema.columns import Column, unmodelled_types
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.images import LABEL, ImageSchema
@@ -47,6 +47,7 @@ from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP,
 from doublure.schema.unit import UNIT_ID
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import free_word, nearest_name
+from doublure.support.views import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +131,7 @@ class Check:
     def to_yaml(self) -> str:
         """Return the check as YAML: comments for people, and lines to paste over the schema's."""
         open_facts = [finding for finding in self.findings if finding.kind == "undeclared"]
-        lines = [f"# {len(open_facts)} undeclared {'fact' if len(open_facts) == 1 else 'facts'}"]
+        lines = [f"# {counted(len(open_facts), 'undeclared fact')}"]
         if open_facts:
             lines[0] += ". For each, paste one of the lines in place of the schema's:"
             lines += ["#   declare it (replace the words in CAPITALS by what is public knowledge),"]
@@ -157,10 +158,20 @@ class Check:
             for name, its_facts in mine.items():
                 lines += self._lines(under, name, its_facts)
         rest = [finding for finding in self.findings if finding.kind != "undeclared"]
-        for finding in rest:
+        for finding in self._folded(rest):
             lines.append(f"# {finding.kind}: {finding.path}: {finding.message}")
             lines += [] if finding.declare is None else [f"#   {finding.declare}"]
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _folded(findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings with those that are ignored for one reason as one, which stands last."""
+        by_reason: dict[str, list[str]] = {}
+        for finding in findings:
+            if finding.kind == "ignored":
+                by_reason.setdefault(finding.message, []).append(finding.path)
+        folded = [Finding(kind="ignored", path=shorten(names), message=reason) for reason, names in by_reason.items()]
+        return [*(finding for finding in findings if finding.kind != "ignored"), *folded]
 
     def _of_file(self, open_facts: Sequence[Finding]) -> list[str]:
         """Return the lines of what is a key of the file itself, each with its alternative."""
@@ -403,7 +414,7 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)
     if source.unnamed:
-        has = "1 column has" if source.unnamed == 1 else f"{source.unnamed} columns have"
+        has = f"{counted(source.unnamed, 'column')} {'has' if source.unnamed == 1 else 'have'}"
         message = f"{has} no name, such as an index that pandas wrote, and will not be read"
         yield Finding(kind="ignored", path=source.name, message=message)
 
@@ -507,7 +518,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
-        learned = "1 fact is learned" if len(questions) == 1 else f"{len(questions)} facts are learned"
+        learned = f"{counted(len(questions), 'fact')} {'is' if len(questions) == 1 else 'are'} learned"
         message = f"{learned}, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.each_record:

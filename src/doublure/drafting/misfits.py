@@ -122,7 +122,7 @@ def _plain(cell: str) -> bool:
 
 
 def misfits(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
-    """Yield every cell that does not fit, and every record that breaks a rule whose columns all fit. Private.
+    """Yield every cell that does not fit, and every record that breaks a rule and whose own cells fit. Private.
 
     Records that cannot be read come first, by their lines in their files.
 
@@ -167,7 +167,7 @@ def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")
     first = 1
     for standing, raw in source.both(list(wanted)):
-        frame, faulty = {}, set()
+        frame, unfit = {}, dict[str, set[int]]()
         rows = 0
         lost = _unread(raw)
         for name, column in wanted.items():
@@ -177,10 +177,11 @@ def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
             for misfit in found:
                 if lost[misfit.row]:
                     continue
-                faulty.add(name)
+                if misfit.why != BEYOND:  # a rule takes such a cell as it stands, as a fit does
+                    unfit.setdefault(name, set()).add(misfit.row)
                 cell = misfit.cell if standing is raw else _shown(standing[name], name, misfit.row)
                 yield misfit._replace(row=first + misfit.row, cell=cell)
-        for misfit in _of_rules(schema, pd.DataFrame(frame), faulty):
+        for misfit in _of_rules(schema, pd.DataFrame(frame), unfit):
             if not lost[misfit.row]:
                 yield misfit._replace(row=first + misfit.row)
         first += rows
@@ -246,10 +247,14 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
     return outside
 
 
-def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
+def _of_rules(schema: TableSchema, frame: pd.DataFrame, unfit: Mapping[str, set[int]]) -> Iterator[Misfit]:
+    """Yield the records that break a rule, but for those whose own cells do not fit: ``unfit`` has rows by column."""
     for rule in schema.constraints:
-        if faulty & set(rule.names) or not rule.settled(schema.columns):
+        if not rule.settled(schema.columns):
             continue
         why = f"{_BROKEN}{rule.requirement(schema.columns)}{_TAKEN if rule.encoded else ''}"
+        unknown = set[int]().union(*(unfit.get(name, ()) for name in rule.names))
         for row in np.flatnonzero(find_violations(rule, frame, schema.columns)):
+            if row in unknown:
+                continue
             yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)

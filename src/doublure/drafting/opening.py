@@ -10,6 +10,7 @@ from typing import Any
 from doublure.data.opening import open_data
 from doublure.data.tables.header import numbered
 from doublure.data.tables.opening import TableSource
+from doublure.errors import counted
 from doublure.schema.kinds import KINDS
 from doublure.schema.schema import Schema
 from doublure.schema.written import TextForm, Written
@@ -67,7 +68,7 @@ def left_out(source: TableSource) -> tuple[list[str], str]:
     indices = [name for name in source.columns if _INDEX.fullmatch(name)]
     lines = [f"# Left out, as it numbers rows: {yaml_text.inline(name)}.\n" for name in indices]
     if source.unnamed:
-        has = "1 column has" if source.unnamed == 1 else f"{source.unnamed} columns have"
+        has = f"{counted(source.unnamed, 'column')} {'has' if source.unnamed == 1 else 'have'}"
         lines.append(f"# {has} no name, such as an index that pandas wrote, and will not be read.\n")
     return indices, "".join(lines)
 

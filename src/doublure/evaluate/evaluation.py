@@ -252,6 +252,7 @@ def about(syn: Synthesizer) -> SynthesizerFacts:
         unit=syn.schema.unit.name,
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        generator_sha256=syn.run.get("generator_sha256"),
     )
 
 

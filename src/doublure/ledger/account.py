@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from doublure.access import COVERED
-from doublure.errors import BudgetRefused, LedgerError, printable
+from doublure.errors import BudgetRefused, LedgerError, counted, printable
 from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
 from doublure.ledger.request import PlanLike, same_plan
@@ -317,7 +317,9 @@ def _advance(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     through, steps = body["through_step"], run.plan["steps"]
     if through > steps:
         raise LedgerError(
-            f"the plan has {steps} noisy steps, and step {through} is beyond", field=run.run_id, remedy="stop there"
+            f"the plan has {counted(steps, 'noisy step')}, and step {through} is beyond",
+            field=run.run_id,
+            remedy="stop there",
         )
     if through <= run.authorised:
         raise LedgerError(
@@ -350,7 +352,9 @@ def _close(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
         )
     if steps is not None and steps > most:
         raise LedgerError(
-            f"reports {steps} noisy steps where {most} were authorised", field=run.run_id, remedy="stop using this run"
+            f"reports {counted(steps, 'noisy step')} where {most:,} were authorised",
+            field=run.run_id,
+            remedy="stop using this run",
         )
     charge, artefact = Amount() if status == NO_NOISE else run.charge, body["artefact_sha256"]
     return replace(run, status=status, taken=steps, charge=charge, artefact=artefact if status == "done" else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from doublure.errors import counted
 from doublure.ledger.shapes import NO_NOISE
 from doublure.support import views
 
@@ -46,6 +47,6 @@ def html(name: str, summary: dict[str, Any]) -> str:
         views.grid(("entry", "reserved", "method", "kind", "ε", "δ", "status"), rows, right=(4, 5))
         if rows
         else views.line("No run has been charged."),
-        views.line(f"{free}{releases} {'release is' if releases == 1 else 'releases are'} recorded."),
+        views.line(f"{free}{counted(releases, 'release')} {'is' if releases == 1 else 'are'} recorded."),
         views.line(summary["note"], "plain" if summary["covers_all_releases"] else "warn"),
     )

@@ -47,11 +47,14 @@ class ReleaseEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """Figures of a ledger that was found intact.
+    """Figures of a ledger that was found intact, up to its last record.
+
+    No chain shows that records after that one were cut off: a card's entry does (:meth:`Ledger.verify_card`).
 
     Attributes:
         dataset: The ledger's data set.
         sequence: The last record's place, which is the number of records.
+        utc: The time of the last record, by the clock.
         head_sha256: The last record's hash.
         runs: Reservations.
         releases: Released bundles.
@@ -60,6 +63,7 @@ class VerifyReport:
 
     dataset: str
     sequence: int
+    utc: str
     head_sha256: str
     runs: int
     releases: int
@@ -433,6 +437,7 @@ class Ledger:
         return VerifyReport(
             dataset=view.account.dataset,
             sequence=sequence,
+            utc=view.chain.records[-1].utc,
             head_sha256=sha256,
             runs=len(view.account.runs),
             releases=len(view.account.releases),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from doublure.access import COVERED
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.ledger.account import Account, ReservedRun
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import KINDS
@@ -52,14 +52,14 @@ def coverage(account: Account) -> str:
     """Return one sentence on the releases that the total covers."""
     dataset, total, uncovered = printable(account.dataset), account.spent.rounded_up(), account.uncovered()
     if uncovered:
-        bundles = "1 bundle was" if uncovered == 1 else f"{uncovered} bundles were"
+        bundles = f"{counted(uncovered, 'bundle')} {'was' if uncovered == 1 else 'were'}"
         return (
             f"The total {total} no longer covers all releases of {dataset}: {bundles} released under a kind that has "
             "no ε (empirical or none)."
         )
     return (
-        f"The total {total} covers all recorded releases of {dataset}, by basic composition; Bayesian runs count with "
-        "their worst case."
+        f"The total {total} covers all fits recorded of {dataset}, released or not, by basic composition; Bayesian "
+        "runs count with their worst case."
     )
 
 

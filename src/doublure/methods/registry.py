@@ -61,8 +61,14 @@ def register(added: Method[Any, Any], summary: str) -> None:
         summary: A line about it.
 
     Raises:
-        SettingError: A method of this package has its name.
+        SettingError: A method of this package has its name, or something that is called is no function.
     """
+    from doublure.methods.method import Method
+
+    for name in (name for name in dir(Method) if not name.startswith("__")):
+        if callable(getattr(Method, name)) and not callable(getattr(added, name, None)):
+            remedy = f"write it as a function, as {Method.__name__} in doublure.methods.method has it"
+            raise SettingError("is called, and is no function", field=f"{added.name}.{name}", remedy=remedy)
     METHODS.register(added.name, lambda: added)
     _SUMMARIES[added.name] = summary
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from doublure.access import COVERED, events
+from doublure.errors import counted
 from doublure.guarantee import figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
@@ -181,7 +182,7 @@ def duration(seconds: float) -> str:
         return "a second"
     if seconds < 90:
         return f"{round(seconds)} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 # -- in a notebook: the claim, every private access with its price, and what it will take ------------------------------

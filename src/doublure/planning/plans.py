@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from doublure.access import Access, events
-from doublure.errors import InputError, SettingError
-from doublure.guarantee import FLOATING, Guarantee
+from doublure.errors import InputError, SettingError, printable
+from doublure.guarantee import FLOATING, Guarantee, as_worded_formerly, as_worded_now
 from doublure.ledger.chain import canonical_json
 from doublure.methods import choice, presets
 from doublure.methods import registry as methods
@@ -116,7 +116,7 @@ class Plan(PlanContents):
             True
         """
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
-        return hashlib.sha256(canonical_json(kept)).hexdigest()
+        return hashlib.sha256(as_worded_formerly(canonical_json(kept).decode()).encode()).hexdigest()
 
     @property
     def answered_facts(self) -> tuple[Access, ...]:
@@ -203,6 +203,13 @@ class Plan(PlanContents):
         return cls.from_contents(_read(data, name, reprice=reprice))
 
 
+_REMAKE = "make the plan again; if you were given it, ask who edited it"
+_UNREGISTERED = (
+    "in Python, first import the module that calls doublure.methods.registry.register for it; the command line knows "
+    "the methods of this package alone"
+)
+
+
 # -- plan.json: its figures must follow from its settings --------------------------------------------------------------
 
 
@@ -213,7 +220,10 @@ def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
         InputError: It is no plan, of another version, or says something that does not follow from its settings.
     """
     if data.get("version") != VERSION:
-        raise InputError("is of another version", field=f"{name} version", remedy="make the plan again")
+        raise InputError("is of another version", field=f"{name} version", remedy=_REMAKE)
+    claim = data.get("guarantee")
+    if isinstance(claim, Mapping) and isinstance(sentence := claim.get("sentence"), str):
+        data = {**data, "guarantee": {**claim, "sentence": as_worded_now(sentence)}}
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
@@ -225,11 +235,14 @@ def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
 
 
 def _edited(name: str, key: str) -> InputError:
-    return InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy="make the plan again")
+    return InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy=_REMAKE)
 
 
 def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
     """Build the plan that the file's settings give, with the prices and estimates that the file says."""
+    if isinstance(named := data.get("method"), str) and named not in methods.METHODS:
+        message = f"is of the method {printable(named)}, which is not registered in this process"
+        raise InputError(message, field=name, remedy=_UNREGISTERED)
     try:
         schema = Schema.from_plain(data["schema"])
         chosen = methods.method(data["method"])
@@ -281,7 +294,7 @@ def _is_estimate(figure: object) -> bool:
 def _check_accountant(accountant: object, budget: BudgetRequest) -> None:
     known = (None,) if budget.epsilon is None else ("pld", "rdp")
     if accountant not in known:
-        raise SettingError("is not an accountant", field="accountant", remedy="make the plan again")
+        raise SettingError("is not an accountant", field="accountant", remedy=_REMAKE)
 
 
 def _recheck(made: PlanContents, name: str) -> None:
@@ -297,7 +310,7 @@ def _recheck(made: PlanContents, name: str) -> None:
             raise InputError(
                 f"its accesses cost {spent:.6g}, more than it says",
                 field=f"{name} epsilon",
-                remedy="make the plan again",
+                remedy=_REMAKE,
             )
 
 

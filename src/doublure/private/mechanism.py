@@ -319,7 +319,7 @@ def _refuse_dearer(stated: Sensitivity, access: Access) -> None:
             raise SettingError(
                 f"moves {stated.l2:g} in L2, more than the {priced.l2:g} that was priced",
                 field=access.purpose,
-                remedy="make the plan again",
+                remedy="let the method's accesses price that much and plan again, or ask for less",
             )
     if isinstance(event, GaussianEvent):
         require_std(event.noise_multiplier * stated.l2, field="sensitivity")

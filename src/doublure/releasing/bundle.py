@@ -42,6 +42,7 @@ from doublure.releasing.tables import LIMIT, count_margins, described, refuse_no
 from doublure.releasing.verifying import CARD, VERSION, verify
 from doublure.releasing.writing import WRITERS, Writer, write_released
 from doublure.run.synthesizer import Synthesizer
+from doublure.run.weights import EDITED
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.outputs import find_folder
@@ -49,7 +50,6 @@ from doublure.support.progress import Progress, SilentProgress, listen
 
 _REVIEW_YEARS = 2
 _NOT_YET = "known once it is written"
-_EDITED = "the run folder was edited; fit again"
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
 _COVERAGE_LIMIT = (
     "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere."
@@ -272,7 +272,7 @@ def check_payment(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple
         raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
         if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(recorded_facts(syn.plan)):
-            raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
+            raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
     book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))
     return book, kept["reservation"]

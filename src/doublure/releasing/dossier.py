@@ -1,7 +1,8 @@
-"""A privacy officer's file of a run, as a page: the claim, to be signed, and what was published.
+"""A privacy officer's file of a run, as a page: what is claimed, what to sign, and what was published.
 
-It is made of the run folder and its ledger, and reads no record. Of an audit or an evaluation it repeats what attacks
-showed, which was computed on real records: the page is internal.
+Files of the run folder are compared with one another and with the ledger; an audit or evaluation that is not of this
+run's generator is refused. It reads no record. Of an audit or an evaluation it repeats what attacks showed, which was
+computed on real records: the page is internal.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ from typing import Any
 
 from doublure._version import __version__
 from doublure.attack.results import AttackResult
-from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
+from doublure.errors import InputError, LedgerError, RunFolderError, SettingError, counted
 from doublure.ledger import Ledger
-from doublure.releasing.bundle import check_executed, make_card
+from doublure.releasing.bundle import check_executed, check_payment, make_card
 from doublure.releasing.card import context
 from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.examples import ExampleRecords
+from doublure.releasing.plain_words import coin_sentence
 from doublure.report import page
 from doublure.report.audit import AttackReport
 from doublure.report.evaluation import Report
-from doublure.results import INTERNAL
+from doublure.results import INTERNAL, WasEdited
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema.display import facts_in_words
 from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import NO_WORDS, is_words
 
 _TITLE = "Privacy file"
 _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
+_NOT_ITS_OWN = "trust none of its figures; ask who put it there, or make it again with doublure audit or evaluate"
 _ONE_PLACE = (
     (
         "the person who ran the fit",
@@ -86,8 +91,8 @@ def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decis
         decision: Who decided on cap and ε.
 
     Raises:
-        RunFolderError: It is no finished run folder.
-        LedgerError: The ledger that is given is not that of the run.
+        RunFolderError: It is no finished run folder, or holds a file that is not of this run.
+        LedgerError: The ledger that is given is not that of the run, or knows another generator of it.
 
     Example:
         >>> syn.save("kept")
@@ -98,8 +103,9 @@ def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decis
     folder = RunFolder.open(Path(run))
     syn = read_synthesizer(folder)
     about = {key: syn.run.get(key) for key in ("created", "seed", "generator_sha256")}
+    internal = _internal(folder, str(about["generator_sha256"]))
     card = make_card(syn, [], check_executed(syn), declared=ReleaseDetails(title=_TITLE))
-    spent, missing = _spent(syn.run.get("ledger"), ledger)
+    spent, missing = _spent(syn, ledger)
     return page.render(
         "dossier.html.j2",
         {
@@ -107,10 +113,12 @@ def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decis
             "title": _TITLE,
             "internal": INTERNAL,
             "decision": decision,
-            "run": str(folder.path.absolute()),
             "unit": syn.guarantee.unit,
             "sees": _who_sees(syn.run),
-            "attacks": _attacks(folder.path / "internal"),
+            "facts": facts_in_words(syn.plan.schema),
+            "bought": syn.bought,
+            "internals": internal,
+            "attacks": next((each for each in internal if each["lines"]), None),
             "account": spent,
             "account_missing": missing,
             "releases": [] if spent is None else [each for each in spent["releases"] if each["run_id"] == spent["own"]],
@@ -131,35 +139,60 @@ def _who_sees(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [*(_DATABASE if run.get("database") else _ONE_PLACE)]
 
 
-def _attacks(internal: Path) -> dict[str, Any] | None:
-    """Return what attacks of an audit showed, or else those of an evaluation; None where there are none."""
+def _internal(folder: RunFolder, generator: str) -> list[dict[str, Any]]:
+    """Return what an audit and an evaluation that lie in a run folder showed, once both are of this run.
+
+    Args:
+        folder: The run folder.
+        generator: SHA-256 of its generator.
+
+    Raises:
+        RunFolderError: One was edited or is of another generator, or cannot be read.
+    """
+    shown = []
     for name, reads in _FOUND.items():
+        field = f"{folder.path.name}/internal/{name}"
         try:
-            found = reads.model_validate_json((internal / name).read_bytes())
+            found = reads.read((folder.internal / name).read_bytes())
         except OSError:
             continue
+        except WasEdited:
+            said = "is not as doublure wrote it: it was edited, or an earlier version wrote it"
+            raise RunFolderError(said, field=field, remedy=_NOT_ITS_OWN) from None
         except ValueError:
-            raise RunFolderError("cannot be read", field=internal / name, remedy="make it again") from None
+            raise RunFolderError("cannot be read", field=field, remedy="make it again") from None
+        of = None if found.about is None else found.about.generator_sha256
+        if of != generator:
+            said = "does not say of which generator it is" if of is None else f"is of another generator ({of[:12]}…)"
+            raise RunFolderError(f"{said}, and this run's is {generator[:12]}…", field=field, remedy=_NOT_ITS_OWN)
         made: tuple[AttackResult, ...] = found.attacks
-        if made:
-            return {
+        shown.append(
+            {
                 "headline": found.verdict.headline if isinstance(found, AttackReport) else None,
                 "page": name.replace(".json", ".html"),
+                "created": found.about.created if found.about is not None else "",
                 "lines": [each.sentence for each in made],
                 "alarm": any(each.alarm for each in made),
             }
-    return None
+        )
+    return shown
 
 
-def _spent(entry: object, ledger: Ledger | str | Path | None) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the ledger's account with the run's own id in it; without a ledger None, and why."""
+def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the ledger's account with the run's own id in it; without a ledger None, and why.
+
+    Raises:
+        LedgerError: The ledger does not know this run, or knows another generator of it.
+        RunFolderError: The ledger's entry is of another plan.
+    """
+    entry = syn.run.get("ledger")
     if not isinstance(entry, Mapping):
         return None, "The run was charged to no ledger."
     if ledger is None:
         try:
             book = Ledger.open(str(entry["path"]))
         except InputError as error:
-            return None, f"The ledger {entry['path']} could not be opened: {error}"
+            return None, f"The ledger {Path(str(entry['path'])).name} could not be opened: it {error.message}."
     else:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     account = book.show()
@@ -167,4 +200,13 @@ def _spent(entry: object, ledger: Ledger | str | Path | None) -> tuple[dict[str,
     own = [str(body["run_id"]) for body in charged if body.get("id") == entry.get("reservation")]
     if account["dataset"] != entry.get("dataset") or not own:
         raise LedgerError("does not know this run", field=book.path, remedy=f"give {entry['path']}")
-    return {**account, "own": own[0]}, None
+    check_payment(syn, book)
+    last, total = book.entries[-1], account["spent"]
+    fits = sum(1 for each in account["runs"] if each["epsilon"])
+    return {
+        **account,
+        "own": own[0],
+        "last": f"record {last.sequence} of {last.utc}",
+        "together": coin_sentence({**total, "unit": syn.guarantee.unit}) if total["epsilon"] else "",
+        "fits": f"{counted(fits, 'fit')} {'was' if fits == 1 else 'were'} charged",
+    }, None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from doublure.errors import GateFailed, SettingError, printable
+from doublure.errors import GateFailed, SettingError, counted, printable
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.reading import FORMS, TYPED, Batch, ContentMismatch, DescribedTable, batches, described_tables
@@ -172,7 +172,7 @@ class ReceivedTable:
         if edges is None:
             chosen = counts.most_common(_BINS)
             rest = every - sum(number for _, number in chosen)
-            chosen += [(f"{len(counts) - len(chosen):,} others", rest)] if rest else []
+            chosen += [(counted(len(counts) - len(chosen), "other"), rest)] if rest else []
         else:
             labels = [_bin(told, low, high) for low, high in itertools.pairwise(edges)]
             labels += [_MISSING] if counts[_MISSING] else []

@@ -19,7 +19,16 @@ from typing import Any
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
+from doublure.errors import (
+    DoublureError,
+    GateFailed,
+    InputError,
+    LedgerError,
+    RunFolderError,
+    SettingError,
+    counted,
+    printable,
+)
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_measured_epsilon
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
@@ -92,7 +101,7 @@ def verify(
     executed = _checked_flag(card)
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
-    described, rules = _checked_contents(folder, card, guarantee)
+    described, rules = _checked_contents(folder, card)
     page = _checked_page(folder, card, described, record, signature)
     _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
@@ -215,10 +224,10 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
         raise refusal("states no guarantee", "card guarantee")
     try:
         guarantee = Guarantee.from_json(written)
-    except RunFolderError:
+    except RunFolderError as error:
         measured = may_state_measured_epsilon(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
-        raise refusal(f"is inconsistent{old}", "card guarantee") from None
+        raise refusal(f"{error.message}{old}", f"card {error.field}") from None
     if card.get("watermark") not in (guarantee.watermark, FORMER_WATERMARKS[guarantee.kind]):
         raise refusal("is not the one that goes with the guarantee", "card watermark")
     return guarantee
@@ -238,7 +247,7 @@ def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
     if least is not None and least > guarantee.epsilon * (1 + TOLERANCE):
         raise refusal(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {least:.4g}", "card guarantee")
     if guarantee.steps is not None and steps != guarantee.steps:
-        raise refusal(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
+        raise refusal(f"claims {counted(guarantee.steps, 'step')}, and its accesses have {steps:,}", "card guarantee")
     return found
 
 
@@ -260,11 +269,9 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
 
 
-def _checked_contents(
-    folder: Path, card: dict[str, Any], guarantee: Guarantee
-) -> tuple[dict[str, Any], CheckedRules | None]:
+def _checked_contents(folder: Path, card: dict[str, Any]) -> tuple[dict[str, Any], CheckedRules | None]:
     """Return the data dictionary and the rules that all rows keep, once the files match it and the card."""
-    about = {"watermark": str(card["watermark"]), "guarantee": guarantee.sentence}
+    about = {"watermark": str(card["watermark"]), "guarantee": str(card["guarantee"]["sentence"])}
     try:
         return check_contents(folder, card, about)
     except ContentMismatch as error:

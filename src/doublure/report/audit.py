@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, RateEstimate
-from doublure.attack.roc import TprAtFpr
+from doublure.attack.roc import TprAtFpr, others_needed
 from doublure.report import page
 from doublure.report.display import outcome_html
 from doublure.report.files import PageResult
@@ -20,9 +20,10 @@ from doublure.support.files import Form
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
         "Membership inference",
-        "Each attacker gives every target a score; members should not have higher scores than others. The axes are "
-        "logarithmic: on the left, false positives are rare. The dotted line is guessing. The band holds the whole "
-        "true curve of an attacker with a confidence of 95 %.",
+        "Each attacker gives every target a score; members should not have higher scores than others. Others are half "
+        "of the records kept aside: the other half is the attacker’s own. The axes are logarithmic: on the left, false "
+        "positives are rare. The dotted line is guessing. The band holds the whole true curve of an attacker with a "
+        "confidence of 95 %.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
@@ -44,6 +45,7 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
     ),
 }
 
+_AT_ZERO = "could be found at ε = 0 too"
 _MOST_ABREAST = 140
 """Most characters per line on printed paper; wider records are printed as text."""
 
@@ -94,7 +96,7 @@ class AttackReport(InternalReport, PageResult):
     def verdict(self) -> Verdict:
         made = [found for found in self.attacks if found.skipped is None]
         lines = [found.sentence for found in made]
-        return Verdict(headline=self._headline(len(made)), lines=tuple(lines), warnings=self._warnings())
+        return Verdict(headline=self._headline(len(made)), lines=(*lines, ABSENCE), warnings=self._warnings())
 
     def _headline(self, made: int) -> str:
         shown, alarms = self.lower_bound, len(self.alarms)
@@ -107,20 +109,24 @@ class AttackReport(InternalReport, PageResult):
             nothing = "was made; it gives no" if made == 1 else "were made; none of them gives a"
             return f"{made} {several} {nothing} lower bound on ε."
         if self.claim.epsilon is None:
-            found = f"ε ≥ {shown:.2f}" if shown >= SHOWN else "no lower bound on ε"
-            return f"No ε is claimed, so none can be refuted. {made} {several} {_show(made)} {found}."
+            none = "No ε is claimed, so none can be refuted."
+            if shown < SHOWN:
+                return f"{none} What {made} {several} found {_AT_ZERO}."
+            return f"{none} {made} {several} {_show(made)} ε ≥ {shown:.2f}."
         claim = f"the claim of ε = {self.claim.epsilon:g}"
         said = f"1 attack was made and does not contradict {claim}"
         if made > 1:
             said = f"{made} attacks were made and none contradicts {claim}"
-        return f"{said}: ε ≥ {shown:.2f} is shown." if shown >= SHOWN else f"{said}: no lower bound on ε is shown."
+        them = "it" if made == 1 else "they"
+        if shown < SHOWN:
+            return f"{said}: what {them} found {_AT_ZERO}."
+        return f"{said}: {them} {_show(made)} ε ≥ {shown:.2f}, which it allows."
 
     def _warnings(self) -> tuple[str, ...]:
-        found = [
+        return tuple(
             f"{entry.threat_model.name}: shows more than is claimed. Do not release; report it."
             for entry in self.alarms
-        ]
-        return (*found, ABSENCE)
+        )
 
     @property
     @override
@@ -250,7 +256,9 @@ def _rate(entry: RateEstimate) -> dict[str, str]:
 
 def _at(entry: TprAtFpr) -> dict[str, str]:
     return {
-        "value": "too few others" if entry.value is None else percent(entry.value),
+        "value": f"needs {others_needed(entry.false_positives):,} others"
+        if entry.value is None
+        else percent(entry.value),
         "interval": span(entry.interval, shares=True),
         "allowed": "" if entry.allowed is None else f"claim allows {percent(entry.allowed)}",
     }

@@ -42,7 +42,7 @@ class PageResult(Document):
             InputError: A file cannot be written there, would lie in a published or kept folder, or would replace
                 another.
         """
-        page, figures = self.to_html(), self.to_json()
+        page, figures = self.to_html(), self.file_text()
         check_places(html, json, form=self.form)
         if json is not None:
             write_private(json, figures + "\n")

@@ -285,7 +285,7 @@ class RunFolder:
         try:
             return ResolvedSchema.load(path)
         except InputError as error:
-            raise RunFolderError(error.message, field=_short(path), remedy="the run folder is damaged") from None
+            raise RunFolderError(error.message, field=_short(path), remedy=weights.EDITED) from None
 
     def save_schema(self, schema: ResolvedSchema) -> None:
         """Keep the resolved schema."""
@@ -327,8 +327,8 @@ class RunFolder:
     # -- weights -------------------------------------------------------------------------------------------------
 
     def save_generator(self, generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
-        """Write ``generator.safetensors`` (weights, schema, plan and claim), and return its SHA-256."""
-        content = weights.generator_file(generator, schema, plan, guarantee)
+        """Write ``generator.safetensors`` (weights, schema, plan, claim, hash of tables), and return its SHA-256."""
+        content = weights.generator_file(generator, schema, plan, guarantee, self.run.get("tables_sha256"))
         files.write_atomic(self.path / weights.FILE, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
@@ -340,8 +340,9 @@ class RunFolder:
         """
         path = self.path / weights.FILE
         if path.is_file() and sha256_of(path) != self.run.get("generator_sha256"):
-            raise damaged_file(path)
-        return weights.read(path, schema, plan, self.guarantee)
+            said = "is not the generator that run.json names"
+            raise RunFolderError(said, field=_short(path), remedy=weights.EDITED)
+        return weights.read(path, schema, plan, self.guarantee, self.run.get("tables_sha256"))
 
     @property
     def tables(self) -> tuple[NoisyTable, ...]:
@@ -484,9 +485,10 @@ class RunFolder:
             folder.save_guarantee(guarantee)
             if executed is not None:
                 folder.save_executed(executed)
-            sha256 = folder.save_generator(generator, schema, plan, guarantee)
-            folder.write_run({**run, "status": "done", "generator_sha256": sha256})
+            folder.write_run({key: said for key, said in run.items() if key != "tables_sha256"})
             folder.save_tables(tables)
+            sha256 = folder.save_generator(generator, schema, plan, guarantee)
+            folder.update_run(status="done", generator_sha256=sha256)
         except BaseException:
             folder.discard()
             raise
@@ -495,9 +497,7 @@ class RunFolder:
         try:
             return files.read_json(self.path / name, "run folder", shape)
         except InputError as error:
-            raise RunFolderError(
-                error.message, field=_short(self.path / name), remedy="the run folder is damaged"
-            ) from None
+            raise RunFolderError(error.message, field=_short(self.path / name), remedy=weights.EDITED) from None
 
 
 def _short(path: Path) -> str:

@@ -42,7 +42,7 @@ def read_synthesizer(folder: RunFolder) -> Synthesizer:
         raise RunFolderError(
             "is not what the plan gives",
             field=f"{folder.path.name}/guarantee.json",
-            remedy="the run folder was edited",
+            remedy=weights.EDITED,
         )
     tensors = folder.load_weights(schema, plan)
     generator, schema = weights.load_generator(tensors, schema, plan, folder.path / weights.FILE)

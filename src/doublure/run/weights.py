@@ -10,7 +10,7 @@ from typing import Any
 from doublure._version import __version__
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
-from doublure.guarantee import Guarantee, may_state_measured_epsilon
+from doublure.guarantee import Guarantee, as_worded_now, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import load_state
@@ -22,28 +22,48 @@ from doublure.support.tensors import Array, damaged_file, read_arrays, to_safete
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
+_TABLES = "tables_sha256"
+EDITED = "the folder was edited: use it as fit left it, or ask who changed it"
+"""Remedy for a folder whose files do not belong together, for its maker as for its receiver."""
 
 
-def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
-    """Return the file's content: weights, schema, plan, and the claim where the plan has two."""
+def generator_file(
+    generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, tables: str | None = None
+) -> bytes:
+    """Return the file's content: weights, schema, plan, and the claim where the plan has two.
+
+    Args:
+        generator: The weights.
+        schema: The resolved schema.
+        plan: The plan.
+        guarantee: The claim.
+        tables: SHA-256 of the noisy tables beside it, which the ledger's record of the generator then covers too.
+    """
     # The schema within the plan is the public one; the bought facts are in the schema beside it.
     documents = _documents(schema, plan, guarantee)
     written = {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **written}
+    metadata |= {} if tables is None else {_TABLES: tables}
     return to_safetensors(generator.state_dict(), metadata)
 
 
-def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Array]:
+def read(
+    path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, tables: object = None
+) -> dict[str, Array]:
     """Return the weights.
 
     Raises:
-        RunFolderError: The file is missing or damaged, or does not match the schema, plan or claim beside it.
+        RunFolderError: The file is missing or damaged, or does not match the schema, plan, claim or noisy tables
+            (SHA-256) beside it.
     """
     metadata, state = read_arrays(path)
+    if metadata.get(_TABLES, tables) != tables:  # earlier files name none
+        field = f"{path.parent.name}/{path.name}"
+        raise RunFolderError("was made with other noisy tables", field=field, remedy=EDITED)
     for name, document in _documents(schema, plan, guarantee).items():
         if _facts(metadata.get(name)) != _facts(json.dumps(document, ensure_ascii=False)):
             field = f"{path.parent.name}/{path.name}"
-            raise RunFolderError(f"was made with another {name}", field=field, remedy="the run folder was edited")
+            raise RunFolderError(f"was made with another {name}", field=field, remedy=EDITED)
     return state
 
 
@@ -121,7 +141,7 @@ def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict
 def _facts(written: str | None) -> Any:
     """Return a document without a plan's words, which may differ by version; None for no document."""
     try:
-        document = json.loads(written or "")
+        document = json.loads(as_worded_now(written or ""))
     except (ValueError, RecursionError):
         return None
     return {key: said for key, said in document.items() if key not in WORDS} if isinstance(document, dict) else None

@@ -11,19 +11,21 @@ from typing import Any
 
 from markupsafe import Markup
 
+from doublure.errors import counted
 from doublure.guarantee import figure
 from doublure.schema.columns import label
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.support import views
 
 _OWN_KEYS = frozenset({"doublure", "kind", "unit", "units", "misfit", "columns", "constraints", "channels"})
+_TO_BUY = "to buy"
 
 
 def short(schema: Any) -> str:
     """Return a schema in one line."""
     state = []
     if schema.questions:
-        state.append(f"{len(schema.questions)} facts to buy")
+        state.append(f"{counted(len(schema.questions), 'fact')} to buy")
     if schema.undeclared:
         state.append(f"{len(schema.undeclared)} undeclared")
     return f"{type(schema).__name__}({', '.join([schema.summary, f'units: {_state(schema.units)}', *state])})"
@@ -61,7 +63,26 @@ def html(schema: Any) -> str:
     return views.view(f"{type(schema).__name__}: {schema.summary}", *parts)
 
 
-def _cells(column: Any) -> str:
+def facts_in_words(schema: Any) -> list[tuple[str, str]]:
+    """Return what each fact of a schema is about, and the fact; of what was learned, that it was bought.
+
+    Args:
+        schema: As it was planned, with the questions.
+    """
+    unit = schema.unit
+    return [
+        ("units", _state(schema.units, bought="bought")),
+        (f"most records of one {unit.name}", f"{unit.max_records:,}"),
+        *_of_its_kind(schema),
+        *(
+            (name, f"{column.type}: {_cells(column, bought='bought')}; missing: {_missing(column, bought='bought')}")
+            for name, column in schema.columns.items()
+        ),
+        *(("rule", rule) for rule in schema.explained_rules),
+    ]
+
+
+def _cells(column: Any, bought: str = _TO_BUY) -> str:
     """Return what a column's cells can be: bounds or values, or the state of what is not known."""
     if not column.modelled:
         return column.origin or "made anew: 1, 2, 3, …"
@@ -69,22 +90,22 @@ def _cells(column: Any) -> str:
         return ", ".join(column.labels)
     found = column.fact("values" if column.listed else "bounds")
     if not isinstance(found, tuple):
-        return _state(found)
+        return _state(found, bought)
     if column.bounded:
         step = f", step {column.unit:g}" if column.plain and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
     return views.shorten([label(value) for value in column.domain])
 
 
-def _missing(column: Any) -> str:
+def _missing(column: Any, bought: str = _TO_BUY) -> str:
     if isinstance(column.missing, tuple):
         return "may be: " + views.shorten([f"“{token}”" for token in column.missing], 3)
-    return {True: "may be", False: "never"}.get(column.missing) or _state(column.missing)
+    return {True: "may be", False: "never"}.get(column.missing) or _state(column.missing, bought)
 
 
-def _state(fact: object) -> str:
+def _state(fact: object, bought: str = _TO_BUY) -> str:
     if isinstance(fact, Learn):
-        return f"to buy, ε = {figure(fact.learn)}"
+        return f"{bought}, ε = {figure(fact.learn)}"
     if fact is None or fact == UNDECLARED:
         return "undeclared"
     return f"{fact:,}" if isinstance(fact, int) else str(fact)

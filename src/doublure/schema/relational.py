@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import model_validator
 from typing_extensions import override
 
-from doublure.errors import SchemaError, SettingError, printable
+from doublure.errors import SchemaError, SettingError, counted, printable
 from doublure.schema.columns import Column, IntegerColumn
 from doublure.schema.fact_states import UNDECLARED, plain
 from doublure.schema.public_table import PublicTable, check_references, with_keys
@@ -293,7 +293,7 @@ class RelationalSchema(TextForm, Schema):
     @property
     @override
     def summary(self) -> str:
-        return f"{len(self.tables)} tables"
+        return counted(len(self.tables), "table")
 
     @override
     def path_of(self, name: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from doublure.errors import SchemaError, printable
+from doublure.errors import SchemaError, counted, printable
 from doublure.schema import display
 from doublure.schema.columns import Column, Role, Value, label
 from doublure.schema.columns.missing_kinds import STYLES
@@ -365,7 +365,7 @@ class Schema(Frozen):
     @property
     def summary(self) -> str:
         """Its content in two words."""
-        return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
+        return counted(len(self.columns), "column")
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:

@@ -119,7 +119,12 @@ def sha256_of(path: Place) -> str:
         raise damaged_file(path) from None
 
 
+_REMEDY = (
+    "if the run is yours, fit again, or go on with --resume; if you were given it, ask for the folder as fit left it"
+)
+
+
 def damaged_file(path: Place) -> RunFolderError:
     """Return the refusal of a run's file that is not whole."""
     named = f"{path.parent.name}/{path.name}"  # the end of a long path would be cut off
-    return RunFolderError("is missing or damaged", field=named, remedy="fit again, or go on with --resume")
+    return RunFolderError("is missing or damaged", field=named, remedy=_REMEDY)

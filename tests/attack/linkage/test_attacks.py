@@ -38,6 +38,10 @@ def test_strangers_are_at_no_risk(found, name):
     entry = found[True][name]
     assert entry.interval[0] == pytest.approx(0.0, abs=0.02)
     assert entry.baseline is not None
+    hit, control, guessed = (f"{rate.name} {rate.value:.3f}" for rate in entry.rates)
+    assert f"; {hit}, {control}, {guessed}." in entry.sentence
+    said = any("The upper end of the interval is not ruled out." in note for note in entry.notes)
+    assert said == (entry.interval[0] == 0 and entry.rates[0].value > entry.rates[2].value)
 
 
 @pytest.mark.parametrize("attack", [inference, linkability])

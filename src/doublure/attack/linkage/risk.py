@@ -61,6 +61,11 @@ def make_result(threat_model: ThreatModel, data: AttackData, hits: HitCounts, no
     notes = [note]
     if hits.attack <= hits.baseline:
         notes.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
+    elif interval[0] == 0:
+        notes.append(
+            "Other records are hit as often as members, as far as this many attempts can tell: the attack gains from "
+            "what is true of everybody, not from who was in the data. The upper end of the interval is not ruled out."
+        )
     counts = {
         "members hit": hits.attack,
         "other records hit (control)": hits.control,

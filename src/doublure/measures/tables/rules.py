@@ -17,6 +17,7 @@ import pandas as pd
 
 from doublure.data.tables import cells
 from doublure.data.tables.rules import find_violations
+from doublure.errors import counted
 from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
@@ -249,7 +250,9 @@ def sentence(rules: Sequence[RuleViolations]) -> str:
     broken = [rule for rule in rules if rule.synthetic]
     if not broken:
         return f"Synthetic rows keep all declared rules ({len(rules)})."
-    told = ", ".join(f"{rule.rule} of {' and '.join(rule.columns)} in {rule.synthetic:,} rows" for rule in broken)
+    told = ", ".join(
+        f"{rule.rule} of {' and '.join(rule.columns)} in {counted(rule.synthetic, 'row')}" for rule in broken
+    )
     return f"Synthetic rows break declared rules: {told}."
 
 

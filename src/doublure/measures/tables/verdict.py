@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Subgroups
@@ -143,11 +143,10 @@ def name_others(kept_aside: bool) -> str:
 def _say_unlisted(found: Sequence[UnlistedValues]) -> str:
     """Return what the synthesizer's lists do not hold, the worst column first."""
     named = [
-        f"{printable(each.column)}, {percent(each.share)} of the real rows ({each.values:,} "
-        f"{'value' if each.values == 1 else 'values'})"
+        f"{printable(each.column)}, {percent(each.share)} of the real rows ({counted(each.values, 'value')})"
         for each in found[:MOST_NAMED]
     ]
-    more = f"; and {len(found) - MOST_NAMED} more columns" if len(found) > MOST_NAMED else ""
+    more = f"; and {counted(len(found) - MOST_NAMED, 'more column')}" if len(found) > MOST_NAMED else ""
     return (
         f"The synthesizer's list lacks values that real rows have, which counts as distance: {'; '.join(named)}{more}. "
         "Declare a longer public list, or buy it for more ε."
@@ -319,7 +318,7 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
         f"(real {round_figure(entry.real, entry.kind)})"
         for entry in list(off.values())[:MOST_NAMED]
     ]
-    more = f" and {len(off) - MOST_NAMED} more columns" if len(off) > MOST_NAMED else ""
+    more = f" and {counted(len(off) - MOST_NAMED, 'more column')}" if len(off) > MOST_NAMED else ""
     return [f"Do not rely on these totals and averages: {'; '.join(named)}{more}."]
 
 

@@ -162,7 +162,11 @@ def require_everyone(sample_rate: float) -> None:
         SettingError: The rate is below 1.
     """
     if sample_rate != 1:
-        raise SettingError("asks every unit", field="sample_rate", remedy="make the plan again")
+        raise SettingError(
+            "asks every unit",
+            field="sample_rate",
+            remedy="let the access have no lots (a sample_rate of 1) and plan again",
+        )
 
 
 def require_records(most: int, allowed: int) -> None:

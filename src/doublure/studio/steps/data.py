@@ -16,7 +16,7 @@ from doublure.data.databases.header import empty_table
 from doublure.drafting.draft import Draft, drafted
 from doublure.drafting.metadata.registry import FORMS
 from doublure.drafting.relations import OpenRoot
-from doublure.errors import DoublureError, InputError, SettingError
+from doublure.errors import DoublureError, InputError, SettingError, counted
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.studio import script
@@ -127,7 +127,7 @@ def _chosen(visit: Visit, replaced: Mapping[str, bytes]) -> str:
 
 def _counted(made: Draft) -> str:
     tables = made.schema.to_plain().get("tables", {})
-    return f"{len(made.schema.columns)} columns" + (f" of {len(tables)} tables" if tables else "")
+    return counted(len(made.schema.columns), "column") + (f" of {counted(len(tables), 'table')}" if tables else "")
 
 
 def _drafted(visit: Visit, source: DataSource, book: Path | None) -> Draft:
