@@ -8,7 +8,7 @@ repeated counts of the same tables, or on tables without information.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
@@ -290,8 +290,10 @@ def affordable_pairs(
     )
 
 
-def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
-    """Return whether a forecast of the error of pairs is lower if pairs are counted, and not columns alone.
+def better_together(
+    schema: Schema, ways: Sequence[str], noise_multiplier: float, *, round_values: bool = True
+) -> str | None:
+    """Return the column to draw last, if a forecast of error is lower where pairs are counted; None for columns alone.
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
@@ -299,33 +301,43 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
     left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
     where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
 
+    A declared target is judged besides, by how well the rest tells it. So the error of its pairs is added to that of
+    any pair. Each of them is counted where it is drawn last.
+
     Args:
         schema: The public facts.
-        within: The column that is drawn last, or an empty text.
+        ways: Columns that may be drawn last; an empty text for none.
         noise_multiplier: σ of all releases together.
         round_values: Whether round values are counted.
     """
-    scored, paired = affordable_pairs(schema, within, noise_multiplier, round_values=round_values)
     seen = schema.public_units / noise_multiplier
-    one = plan_releases(schema, within, scored=scored, paired=paired, seen=seen, round_values=round_values)
-    other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
     names = counted_columns(schema)
     groups = [_groups(schema, name) for name in names]
     side = sum(groups) / max(1, len(groups))
     pairs = math.comb(len(groups), 2)
-    if not pairs or PAIRS not in one.tables:
-        return True
+    judged = counted_target(schema, "")
 
     def left(planned: PlannedReleases, purpose: str, cells: float, most: float = 1.0) -> float:
         variance = planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2
         kappa = cells * variance / 4
         return kappa * math.log1p(most**2 / kappa) / (2 * most)
 
-    share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
-    cells = side**2 * (_groups(schema, within) if one.pairs_within else 1)
-    together = 2 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
-    together += (1 - share) * _DEPENDENT / 2
-    return together < 2 * left(other, COLUMNS, side) + _DEPENDENT / 2
+    def error(within: str) -> float:
+        scored, paired = affordable_pairs(schema, within, noise_multiplier, round_values=round_values)
+        own = plan_releases(schema, within, scored=scored, paired=paired, seen=seen, round_values=round_values)
+        if not pairs or PAIRS not in own.tables:
+            return -math.inf
+        share = min(1.0, own.tables[PAIRS] / COPIES[PAIRS] / pairs)
+        cells = side**2 * (_groups(schema, within) if own.pairs_within else 1)
+        of_pair = share * left(own, PAIRS, cells, _DEPENDENT) + (1 - share) * _DEPENDENT / 2
+        of_target = left(own, BY_TARGET, side * _groups(schema, within), _DEPENDENT) if BY_TARGET in own.tables else of_pair
+        return (1 + bool(judged)) * 2 * left(own, COLUMNS, side) + of_pair + (of_target if judged else 0.0)
+
+    other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
+    apart = (1 + bool(judged)) * (2 * left(other, COLUMNS, side) + _DEPENDENT / 2)
+    errors = {within: error(within) for within in ways}
+    best = min(errors, key=lambda within: errors[within])
+    return best if errors[best] < apart else None
 
 
 def groups_for(over_noise: float) -> int:
