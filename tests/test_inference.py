@@ -207,9 +207,11 @@ def test_the_outcome_is_named_as_its_column_reads_it(value):
         cells = (("false", "true"), *named.cells[1:])
         syn.tables = (*syn.tables[:2], NoisyTable(columns=named.columns, cells=cells, counts=named.counts,
                                                   standard_error=named.standard_error))  # fmt: skip
-        found = {inference.logistic(syn, "ill", each, ["sex"])[1].value for each in (True, 1, "1", "True", "ja", "true")}
+        found = {
+            inference.logistic(syn, "ill", each, ["sex"])[1].value for each in (True, 1, "1", "True", "ja", "true")
+        }
         assert len(found) == 1
-    with pytest.raises(SettingError, match="use one of: (no, yes|false, true)"):
+    with pytest.raises(SettingError, match=r"use one of: (no, yes|false, true)"):
         inference.logistic(syn, "ill", "perhaps", ["sex"])
 
 

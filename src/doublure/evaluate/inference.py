@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -575,7 +575,9 @@ def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
     named = [*alone, *(" and ".join(pair) for pair in pairs if not set(pair) & set(alone))]
     if named:
         message = "was not counted" if len(alone) == len(named) == 1 else "were not counted together"
-        raise SettingError(message, field=", ".join(named), remedy=_planned_with([*((name,) for name in alone), *pairs]))
+        raise SettingError(
+            message, field=", ".join(named), remedy=_planned_with([*((name,) for name in alone), *pairs])
+        )
 
 
 def _planned_with(asked: Sequence[tuple[str, ...]]) -> str:

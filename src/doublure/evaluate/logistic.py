@@ -1,14 +1,13 @@
 """Logistic regressions on noisy counts: of one table, and of the tables of two explaining columns and the outcome.
 
 Two columns need no table of all three. The equation, sum of x · (y - p(x)), takes x · y from the table of each column
-and the outcome, and x · p(x) from the table of the two. It stays linear in the counts, so that noise leaves it unbiased.
+and the outcome, and x · p(x) from that of the two. It stays linear in the counts, so that noise leaves it unbiased.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 

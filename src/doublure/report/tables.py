@@ -212,6 +212,7 @@ def _regression(table: TableEvaluation) -> dict[str, Any] | None:
     return {
         "outcome": found.outcome,
         "terms": found.terms,
+        "size": percent(found.size, digits=0),
         "rows": [
             {
                 "term": entry.term,

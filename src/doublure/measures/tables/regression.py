@@ -9,6 +9,7 @@ Coefficients that are clear on the real rows (more than two standard errors from
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,11 @@ class Regression(Result):
     scores: tuple[Score, ...]
     coefficients: tuple[Coefficient, ...]
     terms: int
+
+    @property
+    def size(self) -> float:
+        """The median of the synthetic coefficients in units of the real ones: 1 is as large, 0 is lost."""
+        return statistics.median(own.synthetic / own.real for own in self.coefficients)
 
 
 @dataclass(frozen=True, kw_only=True)

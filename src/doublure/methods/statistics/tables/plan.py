@@ -90,6 +90,9 @@ A column's posterior smooths its groups, so that they may be finer than those of
 _DEPENDENT = 1 / 3
 """Largest total variation distance of a pair from independence that is expected: the mean of five tables is .057 to
 .272, and that of numbers even below a third .167."""
+_JUDGED = 5
+"""Measures of columns and of pairs by which tables are judged (one-way, two-way, three-way, means, deviations), for one
+of the target (its AUC)."""
 NARROW = 40
 """Most values of a column that is counted value by value."""
 LISTED = 512
@@ -301,8 +304,8 @@ def better_together(
     left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
     where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
 
-    A declared target is judged besides, by how well the rest tells it. So the error of its pairs is added to that of
-    any pair. Each of them is counted where it is drawn last.
+    A declared target is judged besides, by how much of what tells it is lost (:func:`_told`), with the weight of one
+    measure beside ``_JUDGED``. Each of its pairs is counted where it is drawn last.
 
     Args:
         schema: The public facts.
@@ -313,13 +316,14 @@ def better_together(
     seen = schema.public_units / noise_multiplier
     names = counted_columns(schema)
     groups = [_groups(schema, name) for name in names]
-    side = sum(groups) / max(1, len(groups))
-    pairs = math.comb(len(groups), 2)
-    judged = counted_target(schema, "")
+    side, pairs = sum(groups) / max(1, len(groups)), math.comb(len(groups), 2)
+    target = counted_target(schema, "")
+    values = _groups(schema, target) if target else 0
 
-    def left(planned: PlannedReleases, purpose: str, cells: float, most: float = 1.0) -> float:
-        variance = planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2
-        kappa = cells * variance / 4
+    def kappa(planned: PlannedReleases, purpose: str, cells: float) -> float:
+        return cells * planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2 / 4
+
+    def left(kappa: float, most: float = 1.0) -> float:
         return kappa * math.log1p(most**2 / kappa) / (2 * most)
 
     def error(within: str) -> float:
@@ -328,16 +332,39 @@ def better_together(
         if not pairs or PAIRS not in own.tables:
             return -math.inf
         share = min(1.0, own.tables[PAIRS] / COPIES[PAIRS] / pairs)
-        cells = side**2 * (_groups(schema, within) if own.pairs_within else 1)
-        of_pair = share * left(own, PAIRS, cells, _DEPENDENT) + (1 - share) * _DEPENDENT / 2
-        of_target = left(own, BY_TARGET, side * _groups(schema, within), _DEPENDENT) if BY_TARGET in own.tables else of_pair
-        return (1 + bool(judged)) * 2 * left(own, COLUMNS, side) + of_pair + (of_target if judged else 0.0)
+        of_pair = kappa(own, PAIRS, side**2 * (_groups(schema, within) if own.pairs_within else 1))
+        columns = len(names) - 1
+        if within != target:
+            told = _told(columns * share, of_pair)
+        elif own.pairs_within:  # a column's table within the target is the margin of those of all its pairs
+            told = _told(columns, of_pair / max(1, columns - 1))
+        else:
+            told = _told(columns, kappa(own, BY_TARGET, side * values))
+        lost = (_told(columns, 0.0) - told) / _JUDGED if target else 0.0
+        together = share * left(of_pair, _DEPENDENT) + (1 - share) * _DEPENDENT / 2
+        return 2 * left(kappa(own, COLUMNS, side)) + together + lost
 
     other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
-    apart = (1 + bool(judged)) * (2 * left(other, COLUMNS, side) + _DEPENDENT / 2)
+    apart = 2 * left(kappa(other, COLUMNS, side)) + _DEPENDENT / 2
+    apart += _told(len(names) - 1, 0.0) / _JUDGED if target else 0.0
     errors = {within: error(within) for within in ways}
     best = min(errors, key=lambda within: errors[within])
     return best if errors[best] < apart else None
+
+
+def _told(columns: float, kappa: float) -> float:
+    """Return by how much a classifier of the target is better than chance, from 0 to 1: 2 AUC - 1.
+
+    A column at a distance D from independence tells two even classes apart by 4 D standard deviations, and D² has the
+    mean m = ``_DEPENDENT``² / 3. Noise of κ in each of n columns leaves 4 n m / √(n (m + κ)) of them together. Two
+    normal classes d apart have 2 AUC - 1 = erf(d / 2) (Green and Swets 1966).
+
+    Args:
+        columns: How many are counted with the target.
+        kappa: Their noise, in units of D².
+    """
+    mean = _DEPENDENT**2 / 3
+    return math.erf(2 * mean * math.sqrt(columns / (mean + kappa)))
 
 
 def groups_for(over_noise: float) -> int:
