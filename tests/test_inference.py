@@ -12,6 +12,7 @@ import pytest
 import doublure as db
 from doublure.errors import SettingError
 from doublure.evaluate import inference, logistic
+from doublure.results import MeanInterval
 from doublure.training.noisy_tables import NoisyTable
 
 NOISE, ROWS, REPEATS = 30.0, 3000, 250
@@ -254,3 +255,10 @@ def test_what_was_not_counted_is_refused(ask, field):
     with pytest.raises(SettingError) as refused:
         ask(syn)
     assert refused.value.field == field
+
+
+def test_a_mean_is_shown_with_the_digits_that_its_interval_tells():
+    row = MeanInterval(column="n", value=-0.18871, low=0.0, high=0.4612, naive_low=-0.1, naive_high=0.3, real=0.066)
+    assert row.shown == ("0.00", "0.00", "0.46", "−0.10", "0.30", "0.07")
+    wide = MeanInterval(column="n", value=825.3, low=819.239, high=831.359, naive_low=1.0, naive_high=2.0, real=1e6)
+    assert wide.shown == ("825.3", "819.2", "831.4", "1.0", "2.0", "1,000,000.0")

@@ -316,6 +316,22 @@ def test_pairs_within_a_target_have_to_pay_too(epsilon, structure):
     assert made.settings.structure == structure
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "roles", "structure", "within"),
+    [(0.1, "[target]", "columns", ""), (1.0, "[target]", "tree", "digit"), (1.0, "[]", "columns", "")],
+)
+def test_a_target_of_many_values_is_not_lost_where_its_pairs_are_affordable(epsilon, roles, structure, within):
+    """As 1,600 images of 64 pixels: any pair is mostly noise, and what all of them say of the digit is not."""
+    text = "doublure: 1\nkind: table\nunits: 1600\ndefaults: {missing: false}\ncolumns:\n"
+    text += "".join(f"  p{at}: {{type: integer, bounds: [0, 16]}}\n" for at in range(64))
+    text += f"  digit: {{type: category, values: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], roles: {roles}}}\n"
+    made = db.plan(db.Schema.parse(text), method="statistics", epsilon=epsilon, delta=1e-5, accountant="rdp")
+    assert (made.settings.structure, made.settings.within) == (structure, within)
+    assert (plan.BY_TARGET in {access.purpose for access in made.touches}) == bool(within)
+    for remedy in ("--set within=digit", """--set 'focus=["COLUMN & digit"]'"""):
+        assert (remedy in made.explain()) == (structure == "columns" and roles == "[target]")
+
+
 def test_columns_alone_are_drawn_independently(tmp_path):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 6, 150)

@@ -148,7 +148,7 @@ def fitted_of_pairs(
 
 
 class _Explaining:
-    """What stands for an explaining column in a regression.
+    """Explaining numbers of a column in a regression.
 
     A level that noise hides has no coefficient: its rows have the log-odds of its own counts, as far as those say.
 

@@ -304,8 +304,9 @@ def better_together(
     left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
     where it is not counted. Counted pairs are taken as any: where noise decides, the strongest are not known.
 
-    A declared target is judged besides, by how much of what tells it is lost (:func:`_told`), with the weight of one
-    measure beside ``_JUDGED``. Each of its pairs is counted where it is drawn last.
+    Where it is open whether a declared target is drawn last, it is judged besides: by how much of what tells it is lost
+    (:func:`_told`), with the weight of one measure beside ``_JUDGED``. A target of few values is drawn last wherever
+    pairs are counted. There the error of pairs decides alone, which is what was measured on such tables.
 
     Args:
         schema: The public facts.
@@ -317,7 +318,7 @@ def better_together(
     names = counted_columns(schema)
     groups = [_groups(schema, name) for name in names]
     side, pairs = sum(groups) / max(1, len(groups)), math.comb(len(groups), 2)
-    target = counted_target(schema, "")
+    target = counted_target(schema, "") if len(ways) > 1 else ""
     values = _groups(schema, target) if target else 0
 
     def kappa(planned: PlannedReleases, purpose: str, cells: float) -> float:
@@ -334,7 +335,9 @@ def better_together(
         share = min(1.0, own.tables[PAIRS] / COPIES[PAIRS] / pairs)
         of_pair = kappa(own, PAIRS, side**2 * (_groups(schema, within) if own.pairs_within else 1))
         columns = len(names) - 1
-        if within != target:
+        if not target:
+            told = 0.0
+        elif within != target:
             told = _told(columns * share, of_pair)
         elif own.pairs_within:  # a column's table within the target is the margin of those of all its pairs
             told = _told(columns, of_pair / max(1, columns - 1))
