@@ -85,11 +85,11 @@ def test_columns_that_say_the_same_share_one_term(schema, real, holdout):
     assert found.terms == 1
 
 
-def test_the_size_of_coefficients_is_that_of_the_middle_one():
+def test_the_sizes_of_coefficients_tell_what_signs_hide():
     """A right sign of +0.13 for +1.35 is a tenth of a slope, whatever one large coefficient keeps."""
     each = [
         Coefficient(term=str(at), real=real, error=0.1, synthetic=synthetic, holdout=real)
         for at, (real, synthetic) in enumerate([(1.35, 0.135), (-2.0, -0.4), (8.5, 8.5)])
     ]
     found = Regression(outcome="t = yes", scores=(), coefficients=tuple(each), terms=3)
-    assert found.size == pytest.approx(0.2)
+    assert found.sizes == pytest.approx((0.1, 1.0))

@@ -212,7 +212,7 @@ def _regression(table: TableEvaluation) -> dict[str, Any] | None:
     return {
         "outcome": found.outcome,
         "terms": found.terms,
-        "size": percent(found.size, digits=0),
+        "sizes": [percent(size, digits=0) for size in found.sizes],
         "rows": [
             {
                 "term": entry.term,

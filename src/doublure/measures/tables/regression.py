@@ -9,7 +9,6 @@ Coefficients that are clear on the real rows (more than two standard errors from
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -72,9 +71,10 @@ class Regression(Result):
     terms: int
 
     @property
-    def size(self) -> float:
-        """The median of the synthetic coefficients in units of the real ones: 1 is as large, 0 is lost."""
-        return statistics.median(own.synthetic / own.real for own in self.coefficients)
+    def sizes(self) -> tuple[float, float]:
+        """The least and the most of the synthetic coefficients in units of the real ones: 1 is as large, 0 is lost."""
+        found = [own.synthetic / own.real for own in self.coefficients]
+        return min(found), max(found)
 
 
 @dataclass(frozen=True, kw_only=True)
