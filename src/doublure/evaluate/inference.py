@@ -170,9 +170,9 @@ def logistic(
         _require_counted(syn, (*on, target))
         if len(on) == _IN_PAIRS and (tables := _tables_of_pairs(syn, target, on)):
             return _logistic_of_tables(syn, tables, value, seed)
-        if numbers := [column for column in on if not syn.schema.columns[column].listed]:
+        if flattened := [column for column in on if not syn.schema.columns[column].listed]:
             message, remedy = "would have a flattened slope, from syntheses", "explain by one or two columns at a time"
-            raise SettingError(message, field=", ".join(numbers), remedy=f"{remedy}, or declare bands as a category")
+            raise SettingError(message, field=", ".join(flattened), remedy=f"{remedy}, or declare bands as a category")
         return _logistic_by_pairs(syn, target, value, on, syntheses, seed)
     table = _table(syn, (*on, target))
     y = _modelled(syn, table, value)

@@ -81,9 +81,9 @@ class TableStatistics(StatisticsStrategy[S]):
             )
         parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
-        if settings.within is None and structure is None and not within and target and _values(schema, target):
-            within = None  # a target of more values: decided by the forecast, once the noise is known
-        return settings.model_copy(update={"within": within, "structure": structure})
+        # Whether a target of more values is drawn last is decided by the forecast, once the noise is known.
+        later = settings.within is None and structure is None and not within and target and _values(schema, target)
+        return settings.model_copy(update={"within": None if later else within, "structure": structure})
 
     @override
     def ready(self, settings: S) -> None:
@@ -98,8 +98,8 @@ class TableStatistics(StatisticsStrategy[S]):
         seen = float(f"{schema.public_units / noise:.4g}")
         structure = settings.structure
         if structure is None:
-            ways = [settings.within or ""] if settings.within is not None else ["", counted_target(schema, "")]
-            last = better_together(schema, ways, noise, round_values=settings.round_values)
+            lasts = ["", counted_target(schema, "")] if settings.within is None else [settings.within]
+            last = better_together(schema, lasts, noise, round_values=settings.round_values)
             if last is None and settings.target_share and not counted_target(schema, ""):
                 last = settings.within
             structure = "columns" if last is None else "tree"
