@@ -5,6 +5,7 @@ the population's own figure lies in it. Figures that the noise leaves open (inte
 
     python benchmarks/inference.py run [--tables adult mushroom credit lines] [--repeats 50]
     python benchmarks/inference.py syntheses [--tables adult mushroom credit telco] [--repeats 25]
+    python benchmarks/inference.py slopes [--tables adult credit] [--repeats 25]
     python benchmarks/inference.py table
 """
 
@@ -33,8 +34,10 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 EPSILON, DELTA = 1.0, 1e-6
 NO_PENALTY = 1e9
 KINDS = ("shares", "mean", "logistic")
-OF_SYNTHESES = ("within", "several")
-"""From syntheses: shares of the target's value within groups, and a logistic regression on several columns."""
+OF_SYNTHESES = ("within", "listed")
+"""From syntheses: shares of the target's value within groups, and a logistic regression on several listed columns."""
+OF_PAIRS = ("slopes",)
+"""From tables of pairs: a logistic regression on two numbers that go together, which the plan names in ``focus``."""
 LEAST_SHARE = 0.05
 SYNTHESES, MOST = 10, 3
 
@@ -168,14 +171,14 @@ def contrast(task: Task, name: str, level: str, reference: str) -> float:
 
 
 @contextmanager
-def fitted(table: str, repeat: int) -> Iterator[tuple[Task, db.Synthesizer]]:
-    """Yield a population, and the fit of one sample of it."""
+def fitted(table: str, repeat: int, focus: tuple[str, ...] = ()) -> Iterator[tuple[Task, db.Synthesizer]]:
+    """Yield a population, and the fit of one sample of it, with some columns and pairs in focus."""
     task = TASKS[table]()
     rows = task.frame.sample(task.rows, replace=True, random_state=repeat).reset_index(drop=True)
     columns = {name: {**task.columns[name], "missing": False} for name in map(str, task.frame)}
     columns[task.target]["roles"] = ["target"]
     schema = db.Schema.from_plain({"doublure": 1, "kind": "table", "units": task.rows, "columns": columns})
-    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
+    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA, **({"focus": focus} if focus else {}))
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="inference", epsilon=10.0, delta=0.1)
         yield task, db.fit(rows, plan, ledger=ledger, out=Path(folder) / "run", seed=repeat, threads=1)
@@ -243,11 +246,13 @@ def several(task: Task, found: tuple[inference.IntervalEstimate, ...]) -> dict[s
 
 
 def counted_with(task: Task, syn: db.Synthesizer) -> list[str]:
-    """Return three columns, or fewer, that were counted in pairs with one another and with the target."""
+    """Return three listed columns, or fewer, that were counted in pairs with one another and with the target."""
     together, found = [set(table.columns) for table in syn.tables], list[str]()
     for name in dict.fromkeys([*task.on, *task.columns]):
         pairs = [{name, other} for other in (*found, task.target)]
-        if name != task.target and len(found) < MOST and all(any(pair <= own for own in together) for pair in pairs):
+        if name in (task.target, *task.means) or len(found) == MOST:
+            continue
+        if all(any(pair <= own for own in together) for pair in pairs):
             found.append(name)
     return found
 
@@ -268,7 +273,32 @@ def asked_of_syntheses(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, i
         return
     coefficients = several(task, found) if any(math.isfinite(each.value) for each in found[1:]) else {}
     for each in found[1:]:
-        yield "several", each, coefficients.get(each.name, math.nan)
+        yield "listed", each, coefficients.get(each.name, math.nan)
+
+
+def of_pairs(table: str, repeat: int, _: str) -> dict[str, Any]:
+    """Fit one sample with two numbers in focus, and count which intervals of their slopes hold."""
+    began, numbers = time.process_time(), TASKS[table]().means
+
+    def slopes(task: Task, syn: db.Synthesizer) -> Iterator[tuple[str, inference.IntervalEstimate, float]]:
+        found = inference.logistic(syn, task.target, task.value, numbers)
+        for each in found[1:]:
+            yield "slopes", each, coefficients(table)[each.name]
+
+    with fitted(table, repeat, (*numbers, " & ".join(numbers))) as (task, syn):
+        found = counted(slopes(task, syn), OF_PAIRS)
+    return {**found, "seconds": round(time.process_time() - began, 1)}
+
+
+@cache
+def coefficients(table: str) -> dict[str, float]:
+    """Return the population's coefficients of a regression on all numbers."""
+    task = TASKS[table]()
+    x = task.frame[list(task.means)].to_numpy(dtype=float)
+    model = LogisticRegression(C=NO_PENALTY, max_iter=2000).fit(
+        (x - x.mean(0)) / x.std(0), task.frame[task.target] == task.value
+    )
+    return dict(zip(task.means, (model.coef_[0] / x.std(0)).tolist(), strict=True))
 
 
 def of_syntheses(table: str, repeat: int, _: str) -> dict[str, Any]:
@@ -285,7 +315,7 @@ def rows() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for table in TASKS:
         own = [row for row in finished("inference") if row["cell"][0] == table]
-        for kind in (*KINDS, *OF_SYNTHESES):
+        for kind in (*KINDS, *OF_PAIRS, *OF_SYNTHESES):
             cells = [row[kind] for row in own if kind in row]
             total = sum(cell["intervals"] for cell in cells)
             if total:
@@ -297,10 +327,14 @@ def rows() -> Iterator[str]:
 
 def main() -> None:
     """Read the command line and measure, or print."""
-    own = command_line(__doc__, ["run", "syntheses", "table"], tables=some(TASKS), repeats=50)
+    own = command_line(__doc__, ["run", "syntheses", "slopes", "table"], tables=some(TASKS), repeats=50)
     if own.verb == "syntheses":
-        several_cells = [(table, repeat, "syntheses") for repeat in range(own.repeats) for table in own.tables]
+        several_cells = [(table, repeat, "listed") for repeat in range(own.repeats) for table in own.tables]
         measure("inference", by_cell(several_cells, of_syntheses))
+        return
+    if own.verb == "slopes":
+        of_two = [(table, repeat, "slopes") for repeat in range(own.repeats) for table in own.tables]
+        measure("inference", by_cell(of_two, of_pairs))
         return
     if own.verb == "run":
         cells = [(table, repeat) for repeat in range(own.repeats) for table in own.tables]

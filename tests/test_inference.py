@@ -11,7 +11,8 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.evaluate import inference
+from doublure.evaluate import inference, logistic
+from doublure.results import MeanInterval
 from doublure.training.noisy_tables import NoisyTable
 
 NOISE, ROWS, REPEATS = 30.0, 3000, 250
@@ -95,7 +96,7 @@ def test_intervals_hold_in_95_of_100_repetitions(name):
 def test_intervals_without_the_noise_are_caught(monkeypatch, name):
     make = NoisyTable
     monkeypatch.setattr(inference, "NoisyTable", lambda **facts: make(**{**facts, "standard_error": 0.0}))
-    monkeypatch.setattr(inference, "_CLEAR", 0.0)
+    monkeypatch.setattr(logistic, "_CLEAR", 0.0)
     with pytest.raises(AssertionError):
         check_holds(*ASKED[name])
 
@@ -153,6 +154,92 @@ def test_without_noise_the_coefficients_are_those_of_maximum_likelihood():
     np.testing.assert_allclose([each.value for each in found[1:]], fitted.coef_[0], atol=2e-3)
 
 
+def only_pairs(draw, **how):
+    """Return a stand-in whose fit has counted pairs alone: the table of three is split into three tables of two."""
+    syn = synthesizer(draw, **{**how, "noise": 1e-9})
+    exact, noise = syn.tables[2], how.get("noise", NOISE)
+    tables = []
+    for columns in [("age", "ill"), ("sex", "ill"), ("age", "sex")]:
+        rest = next(axis for axis, name in enumerate(exact.columns) if name not in columns)
+        left = [name for name in exact.columns if name in columns]
+        counts = exact.counts.sum(rest)
+        counts = counts + np.rint(draw.normal(0, noise, counts.shape)).astype(np.int64)
+        cells = tuple(exact.cells[exact.columns.index(name)] for name in left)
+        tables.append(NoisyTable(columns=tuple(left), cells=cells, counts=counts, standard_error=noise))
+    syn.tables = tuple(tables)
+    return syn
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_three_tables_of_pairs_answer_as_one_table_of_three_would(place):
+    true = [AGE_ODDS, SEX_ODDS[1]][place - 1]
+    found = [inference.logistic(only_pairs(np.random.default_rng(own)), "ill", "yes", ["age", "sex"])[place]
+             for own in range(REPEATS)]  # fmt: skip
+    values = np.array([each.value for each in found])
+    assert 0.91 <= np.mean([each.low <= true <= each.high for each in found]) <= 0.99
+    assert abs(values.mean() - true) < 4 * values.std() / math.sqrt(REPEATS)  # not nearer to zero
+
+
+def test_without_noise_three_tables_answer_as_one():
+    draw = np.random.default_rng(5)
+    pairs = inference.logistic(only_pairs(draw, noise=1e-9, rows=20_000), "ill", "yes", ["age", "sex"])
+    whole = inference.logistic(synthesizer(np.random.default_rng(5), noise=1e-9, rows=20_000), "ill", "yes",
+                               ["age", "sex"])  # fmt: skip
+    assert [each.name for each in pairs] == [each.name for each in whole]
+    # They differ by how far the outcome's log-odds are off a sum of two parts, which three tables alone show.
+    np.testing.assert_allclose([each.value for each in pairs], [each.value for each in whole], atol=0.02)
+
+
+def test_two_columns_whose_table_noise_hides_are_left_open():
+    found = inference.logistic(only_pairs(np.random.default_rng(1), noise=3000.0), "ill", "yes", ["age", "sex"])
+    assert all((each.low, each.high) == (-math.inf, math.inf) for each in found)
+
+
+@pytest.mark.parametrize("value", ["yes", True])
+def test_the_outcome_is_named_as_its_column_reads_it(value):
+    syn = synthesizer(np.random.default_rng(1))
+    if value is True:
+        told = DECLARED.to_plain()
+        told["columns"]["ill"] = {"type": "boolean", "missing": False, "written": {"true": "ja", "false": "nein"}}
+        syn.schema = db.Schema.from_plain(told)
+        rows = syn.sample(1, 0).assign(ill=lambda rows: rows["ill"] == "yes")
+        syn.sample = lambda n, seed: rows
+        named = syn.tables[2]
+        cells = (("false", "true"), *named.cells[1:])
+        syn.tables = (*syn.tables[:2], NoisyTable(columns=named.columns, cells=cells, counts=named.counts,
+                                                  standard_error=named.standard_error))  # fmt: skip
+        found = {
+            inference.logistic(syn, "ill", each, ["sex"])[1].value for each in (True, 1, "1", "True", "ja", "true")
+        }
+        assert len(found) == 1
+    with pytest.raises(SettingError, match=r"use one of: (no, yes|false, true)"):
+        inference.logistic(syn, "ill", "perhaps", ["sex"])
+
+
+def test_intervals_end_at_what_is_possible():
+    """A cut interval holds the true figure as often, since that is never beyond; the value stays unbiased."""
+    found = [inference.shares(synthesizer(np.random.default_rng(own), noise=300.0), "sex")[2] for own in range(40)]
+    assert all(0 <= each.low <= each.high <= 1 for each in found)
+    assert min(each.value for each in found) < 0
+    ages = [inference.mean(synthesizer(np.random.default_rng(own), noise=9000.0), "age") for own in range(40)]
+    assert all(0 <= each.low <= each.high <= 9 for each in ages)
+
+
+def test_a_mean_of_dates_is_a_date():
+    told = DECLARED.to_plain()
+    told["columns"]["age"] = {"type": "date", "bounds": ["1970-01-01", "1970-01-10"], "missing": False}
+    syn = synthesizer(np.random.default_rng(3))
+    syn.schema = db.Schema.from_plain(told)
+    rows = syn.sample(1, 0)
+    dated = rows.assign(age=pd.to_datetime(rows["age"].astype(int), unit="D"))
+    syn.sample = lambda n, seed: dated
+    days = tuple(f"1970-01-{1 + at:02}" for at in range(10))
+    ages = syn.tables[0]
+    syn.tables = (NoisyTable(columns=ages.columns, cells=(days,), counts=ages.counts, standard_error=NOISE),)
+    found = inference.mean(syn, "age")
+    assert found.dates == tuple(f"1970-01-{1 + round(at):02}" for at in (found.value, found.low, found.high))
+
+
 @pytest.mark.parametrize(
     ("ask", "field"),
     [
@@ -168,3 +255,10 @@ def test_what_was_not_counted_is_refused(ask, field):
     with pytest.raises(SettingError) as refused:
         ask(syn)
     assert refused.value.field == field
+
+
+def test_a_mean_is_shown_with_the_digits_that_its_interval_tells():
+    row = MeanInterval(column="n", value=-0.18871, low=0.0, high=0.4612, naive_low=-0.1, naive_high=0.3, real=0.066)
+    assert row.shown == ("0.00", "0.00", "0.46", "−0.10", "0.30", "0.07")
+    wide = MeanInterval(column="n", value=825.3, low=819.239, high=831.359, naive_low=1.0, naive_high=2.0, real=1e6)
+    assert wide.shown == ("825.3", "819.2", "831.4", "1.0", "2.0", "1,000,000.0")

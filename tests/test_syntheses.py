@@ -182,9 +182,16 @@ def test_no_interval_is_narrower_than_that_of_private_rows():
     """Where estimates differ by chance less than their own variance says, private rows set the least."""
     found = inference.combine([1.0, 1.1] * 10, [0.04] * 20)
     assert found.high - found.value >= 1.96 * math.sqrt(0.04)
-    same = inference.combine([1.0, 1.0], [0.04, 0.04])
-    assert same.high - same.value == pytest.approx(1.95996 * 0.2, rel=1e-4)
-    assert same.high - same.value == 2 * (inference.combine([1.0, 1.0], [0.04, 0.04], each=0.25).high - 1.0)
+    near = inference.combine([1.0, 1.0 + 1e-9] * 50, [0.04] * 100)
+    assert near.high - near.value == pytest.approx(1.95996 * 0.2, rel=1e-4)
+    quarter = inference.combine([1.0, 1.0 + 1e-9] * 50, [0.04] * 100, each=0.25)
+    assert near.high - near.value == pytest.approx(2 * (quarter.high - quarter.value))
+
+
+def test_a_median_that_all_syntheses_share_is_left_open():
+    """It moves in steps of one: equal steps say nothing of how uncertain it is."""
+    found = inference.combine([32.0] * 5, [0.04] * 5)
+    assert (found.value, found.low, found.high) == (32.0, -math.inf, math.inf)
 
 
 def test_an_estimate_that_a_synthesis_cannot_make_is_left_open():
@@ -218,6 +225,24 @@ def test_what_was_not_counted_together_is_refused_by_name():
     with pytest.raises(SettingError) as refused:
         inference.logistic(syn, "ill", "yes", ["age", "sex"])
     assert refused.value.field == "age and ill, sex and ill"
+    assert """--set 'focus=["age & ill", "sex & ill"]'""" in refused.value.remedy
+
+
+def test_slopes_of_numbers_are_refused_where_only_syntheses_would_tell_them():
+    told = DECLARED.to_plain()
+    told["columns"]["smokes"] = told["columns"]["sex"]
+    syn = StandIn(np.random.default_rng(1), schema=db.Schema.parse(yaml12.dump(told)))
+    for pair in [("age", "smokes"), ("sex", "smokes"), ("smokes", "ill")]:
+        cells = tuple(NAMES.get(name, NAMES["sex"]) for name in pair)
+        syn.tables += (even_table(pair, cells),)
+    with pytest.raises(SettingError, match="flattened slope") as refused:
+        inference.logistic(syn, "ill", "yes", ["age", "sex", "smokes"])
+    assert refused.value.field == "age"
+
+
+def even_table(columns, cells):
+    counts = np.full([len(names) for names in cells], 50, dtype=np.int64)
+    return NoisyTable(columns=columns, cells=cells, counts=counts, standard_error=NOISE)
 
 
 def test_a_column_that_syntheses_do_not_follow_is_refused():

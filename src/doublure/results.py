@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from abc import abstractmethod
 from importlib import metadata
@@ -63,6 +64,18 @@ class MeanInterval(Result):
     def holds(self) -> bool:
         """Whether the real mean lies in the interval."""
         return self.low <= self.real <= self.high
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The mean, both ends, both naive ends and the real mean, as far as the interval tells their digits.
+
+        The mean is shown within its interval, which ends at what is possible.
+        """
+        reach = (self.high - self.low) / 2
+        digits = max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 5
+        value = min(max(self.value, self.low), self.high)
+        figures = (value, self.low, self.high, self.naive_low, self.naive_high, self.real)
+        return tuple(f"{each:,.{digits}f}".replace("-", "−") for each in figures)
 
     @property
     def naive_holds(self) -> bool:

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.features import find_target
 from doublure.measures.tables.fidelity import Tables
-from doublure.measures.tables.regression import fit_logistic, regression
+from doublure.measures.tables.regression import Coefficient, Regression, fit_logistic, regression
 
 
 def test_the_fit_is_scikit_learns():
@@ -83,3 +83,13 @@ def test_columns_that_say_the_same_share_one_term(schema, real, holdout):
     tables = Tables(train=coded["a"], synthetic=coded["b"], baseline=coded["b"], holdout=coded["b"])
     found = regression(coder, find_target(coder, coded["a"]), tables, np.random.default_rng(0))
     assert found.terms == 1
+
+
+def test_the_sizes_of_coefficients_tell_what_signs_hide():
+    """A right sign of +0.13 for +1.35 is a tenth of a slope, whatever one large coefficient keeps."""
+    each = [
+        Coefficient(term=str(at), real=real, error=0.1, synthetic=synthetic, holdout=real)
+        for at, (real, synthetic) in enumerate([(1.35, 0.135), (-2.0, -0.4), (8.5, 8.5)])
+    ]
+    found = Regression(outcome="t = yes", scores=(), coefficients=tuple(each), terms=3)
+    assert found.sizes == pytest.approx((0.1, 1.0))

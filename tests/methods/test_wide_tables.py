@@ -326,12 +326,28 @@ def _narrow(wide: int) -> db.Schema:
 
 @pytest.mark.parametrize(("noise", "together"), [(4.0, True), (5.0, False)])  # pairs alone would be better at both
 def test_errors_of_columns_count_as_those_of_pairs_do(noise, together):
-    assert plan.better_together(_narrow(0), "", noise) == together
+    assert (plan.better_together(_narrow(0), [""], noise) is not None) == together
 
 
 def test_columns_of_a_narrow_table_are_counted_as_those_of_another():
     narrow, other = (plan.plan_releases(_narrow(wide), "").shares for wide in (0, 1))
     assert narrow[plan.COLUMNS] == other[plan.COLUMNS]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "roles", "structure", "within"),
+    [(0.1, "[target]", "columns", ""), (1.0, "[target]", "tree", "digit"), (1.0, "[]", "columns", "")],
+)
+def test_a_target_of_many_values_is_not_lost_where_its_pairs_are_affordable(epsilon, roles, structure, within):
+    """As 1,600 images of 64 pixels: any pair is mostly noise, and what all of them say of the digit is not."""
+    text = "doublure: 1\nkind: table\nunits: 1600\ndefaults: {missing: false}\ncolumns:\n"
+    text += "".join(f"  p{at}: {{type: integer, bounds: [0, 16]}}\n" for at in range(64))
+    text += f"  digit: {{type: category, values: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], roles: {roles}}}\n"
+    made = db.plan(db.Schema.parse(text), method="statistics", epsilon=epsilon, delta=1e-5, accountant="rdp")
+    assert (made.settings.structure, made.settings.within) == (structure, within)
+    assert (plan.BY_TARGET in {access.purpose for access in made.touches}) == bool(within)
+    for remedy in ("--set within=digit", """--set 'focus=["COLUMN & digit"]'"""):
+        assert (remedy in made.explain()) == (structure == "columns" and roles == "[target]")
 
 
 def test_columns_alone_are_drawn_independently(tmp_path):

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from doublure.errors import InputError
-from doublure.measures.scores import Score
+from doublure.measures.scores import Score, possible
 from doublure.report.comparison import UNLIKE, ComparedRun, Comparison, PairedDifference
 
 
@@ -186,3 +186,16 @@ def test_runs_of_one_title_are_told_apart_by_their_folders():
     legend = html[html.index('class="legend"') : html.index("<table")]
     assert "folder-a" in legend
     assert "folder-b" in legend
+
+
+@pytest.mark.parametrize(
+    ("key", "ends", "shown"),
+    [
+        ("coefficient_signs", (-0.234, 1.234), (-0.234, 1.0)),
+        ("overall", (-140.0, 20.0), (-100.0, 20.0)),
+        ("coefficients", (-0.2, 1.2), (-0.2, 1.2)),  # its range is what was seen, no bound
+    ],
+)
+def test_a_difference_is_shown_as_far_as_it_is_possible(key, ends, shown):
+    full = (0.0, 100.0) if key == "overall" else (0.0, 1.0)
+    assert possible(score(0.5, key=key, range=full), ends) == shown

@@ -12,7 +12,7 @@ from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import make_report, require_synthesizer
 from doublure.measures.resampling import Resamples, simultaneous_widths
-from doublure.measures.scores import Score, loss
+from doublure.measures.scores import Score, loss, possible
 from doublure.report.comparison import ComparedRun, Comparison, PairedDifference
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
@@ -98,7 +98,7 @@ def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDi
             first=names[first],
             second=names[second],
             value=(value := entry.difference(first, second).value),
-            interval=(value - half, value + half),
+            interval=possible(entry.score, (value - half, value + half)),
         )
         for (entry, first, second), half in zip(entries, reach.tolist(), strict=True)
     )

@@ -10,20 +10,28 @@ Its variance is that of the sum over the squared slope (a sandwich: Huber 1967).
 as the rows are a sample of a population, and σ² · u² for the noise. Rows of a cell of several numbers are at their mean
 in synthetic rows; how far it may be off adds the variance of an even spread over the cell.
 
+A logistic regression on two columns needs no table of all three. Its equation, sum of x · (y - p(x)), takes x · y from
+the table of each column and the outcome, and x · p(x) from the table of the two: it stays linear in the counts. Tables
+that count the same cells are first made to agree, by their noise (generalised least squares, which is linear, too).
+
 Other estimates come from several syntheses (:mod:`doublure.run.syntheses`), by rules for fully synthetic data
 (Raghunathan, Reiter & Rubin 2003) that also hold where noise was added for privacy (Räisä et al. 2023). They see what
-pairs of columns were counted; where a pair was not, they are refused.
+pairs of columns were counted; where a pair was not, they are refused. A synthesis has no negative counts: the noise of
+sparse cells then hides how numbers go together, and their slopes come out flatter. Those are refused, too.
 
 All figures are post-processing: they cost nothing and may be published.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,26 +41,24 @@ from scipy.stats import t as student_t
 
 from doublure.encode.cell_names import cell_places, range_ends
 from doublure.errors import SettingError
+from doublure.evaluate.logistic import ClearCells, clear_cells, fitted, fitted_of_pairs
 from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.columns import Column
 from doublure.support.arrays import Floats, Ints
+from doublure.support.guessing import suggest
 from doublure.training.noisy_tables import NoisyTable
 
 Syntheses: TypeAlias = "int | Sequence[pd.DataFrame]"
 
 CONFIDENCE = 0.95
-_STEPS, _STILL = 50, 1e-9
-"""Most steps of Newton's method, and the relative step at which it ends."""
-_FURTHEST = 5.0
-"""Largest step of a standardised coefficient; a longer one overshoots where noise makes the slope flat."""
-_CLEAR = 2.0
-"""Deviations of noise from which on a cell's rows count as seen: below, its log-odds may be anything."""
 SYNTHESES = 20
 """Syntheses behind an estimate, if not given: Student's quantile then has some ten degrees of freedom or more."""
 _ROWS = 20_000
 """Synthetic rows that show the mean of the numbers within a cell, and give the naive intervals beside."""
+_IN_PAIRS = 2
+"""Most explaining columns of a logistic regression whose equation is linear in the counts of pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +67,14 @@ class IntervalEstimate:
 
     Attributes:
         name: What is estimated.
-        value: From the noisy tables.
-        low: Lower end of its interval of 95 %.
+        value: From the noisy tables, in the column's unit; of dates the days, and of moments the seconds since 1970.
+            It is unbiased. So it may lie outside what is possible, such as a share below zero, and outside ``naive``.
+        low: Lower end of its interval of 95 %, cut at what is possible: the true figure is never beyond, so that the
+            interval holds as often.
         high: Upper end.
-        naive: The interval that synthetic rows would give if they were taken for real ones: too narrow, and around
-            their own estimate. It is here as a warning.
+        naive: The interval that rows of one synthesis would give if they were taken for real ones: too narrow, and
+            around their own estimate. It is here as a warning.
+        dates: Value, low and high as the column writes them, where it holds dates or moments.
     """
 
     name: str
@@ -73,6 +82,12 @@ class IntervalEstimate:
     low: float
     high: float
     naive: tuple[float, float]
+    dates: tuple[str, str, str] | None = None
+
+    def within(self, lowest: float, highest: float) -> IntervalEstimate:
+        """Return it with the part of the interval between two numbers; of none of it, the nearest of them."""
+        low, high = (min(max(end, lowest), highest) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
 
 
 def shares(syn: Synthesizer, column: str, *, seed: int = 0) -> tuple[IntervalEstimate, ...]:
@@ -92,17 +107,18 @@ def shares(syn: Synthesizer, column: str, *, seed: int = 0) -> tuple[IntervalEst
         [('sex = Female', True), ('sex = Male', True)]
     """
     table = _table(syn, (column,))
-    cells = _AxisCells(syn, column, table.cells[0], _sampled(syn, seed))
+    cells = AxisCells(syn, column, table.cells[0], _sampled(syn, seed))
     found = []
     for place, name in enumerate(table.cells[0]):
         inside = np.arange(len(table.cells[0])) == place
         value, error = _mean(table, inside.astype(np.float64), np.zeros(len(inside)))
-        found.append(_estimate(f"{column} = {name}", value, error, cells.naive_mean(cells.place == place)))
+        naive = cells.naive_mean(cells.place == place)
+        found.append(_estimate(f"{column} = {name}", value, error, naive).within(0.0, 1.0))
     return tuple(found)
 
 
 def mean(syn: Synthesizer, column: str, *, seed: int = 0) -> IntervalEstimate:
-    """Return the mean of a column of numbers over the rows where it is not missing.
+    """Return the mean of a column of numbers or dates over the rows where it is not missing.
 
     Args:
         syn: A synthesizer whose fit bought tables.
@@ -121,26 +137,28 @@ def mean(syn: Synthesizer, column: str, *, seed: int = 0) -> IntervalEstimate:
 
 
 def logistic(
-    syn: Synthesizer, target: str, value: str, on: Sequence[str], *, syntheses: Syntheses = SYNTHESES, seed: int = 0
+    syn: Synthesizer, target: str, value: object, on: Sequence[str], *, syntheses: Syntheses = SYNTHESES, seed: int = 0
 ) -> tuple[IntervalEstimate, ...]:
     """Return the coefficients of a logistic regression on columns that were counted together, or in pairs.
 
-    One noisy table that holds all columns answers by itself. Where only pairs were counted, several syntheses do.
+    One noisy table that holds all columns answers by itself. So do the three tables of two explaining columns and the
+    target. For more columns than two, of listed values only, several syntheses do.
 
     A column of numbers enters as a number. Another has a coefficient for each cell but the most frequent one, which the
     intercept names. A cell whose rows with or without the value are lost in noise has the interval of all numbers, and
-    is left out of the fit.
+    is left out of the fit; with two columns from pairs, its rows count as having its own log-odds.
 
     Args:
         syn: A synthesizer whose fit bought tables.
         target: The column that is explained.
-        value: Its value whose log-odds are modelled, as the tables name it.
+        value: Its value whose log-odds are modelled, as cells of the column may hold it.
         on: One or more explaining columns.
         syntheses: Those that were drawn, or their number; asked where only pairs were counted.
         seed: Of the synthetic rows that show means within cells.
 
     Raises:
-        SettingError: These columns were not counted together, or the target has no such cell.
+        SettingError: These columns were not counted together, the target has no such cell, or slopes of numbers would
+            come from syntheses, where they are flatter than they are.
 
     Example:
         >>> found = db.evaluate.inference.logistic(syn, "income", "high", ["age"])
@@ -148,25 +166,31 @@ def logistic(
         ['(intercept)', 'age']
     """
     if not any({*on, target}.issubset(table.columns) for table in syn.tables):
+        _require_counted(syn, (*on, target))
+        if len(on) == _IN_PAIRS and (tables := _tables_of_pairs(syn, target, on)):
+            return _logistic_of_tables(syn, tables, value, seed)
+        if flattened := [column for column in on if not syn.schema.columns[column].listed]:
+            message, remedy = "would have a flattened slope, from syntheses", "explain by one or two columns at a time"
+            raise SettingError(message, field=", ".join(flattened), remedy=f"{remedy}, or declare bands as a category")
         return _logistic_by_pairs(syn, target, value, on, syntheses, seed)
     table = _table(syn, (*on, target))
-    y = _modelled(table, value)
+    y = _modelled(syn, table, value)
     rows = _sampled(syn, seed)
-    axes = [_AxisCells(syn, column, names, rows) for column, names in zip(on, table.cells[:-1], strict=True)]
+    axes = [AxisCells(syn, column, names, rows) for column, names in zip(on, table.cells[:-1], strict=True)]
     sizes = [len(cells.names) for cells in axes]
     places = list(np.indices(sizes).reshape(len(sizes), -1))
     numbers = [None if own.at is None else own.at[place] for own, place in zip(axes, places, strict=True)]
-    design, names, usable = _design(axes, places, numbers, [_clear_cells(table, axis, y) for axis in range(len(axes))])
+    design, names, usable = _design(axes, places, numbers, [clear_cells(table, axis, y) for axis in range(len(axes))])
     counts = table.counts.reshape(-1, len(y)).astype(np.float64)
     seen = np.abs(design[usable]).any(0)
     found, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
-    found[seen], errors[seen] = _fitted(design[usable][:, seen], counts[usable], y, table.standard_error**2)
+    found[seen], errors[seen] = fitted(design[usable][:, seen], counts[usable], y, table.standard_error**2)
     drawn = np.zeros(table.counts.shape)
-    drawn_in = [cells.place for cells in axes] + [_AxisCells(syn, target, table.cells[-1], rows).place]
+    drawn_in = [cells.place for cells in axes] + [AxisCells(syn, target, table.cells[-1], rows).place]
     inside = np.all([place >= 0 for place in drawn_in], axis=0)
     np.add.at(drawn, tuple(place[inside] for place in drawn_in), 1)
     own, naive = found.copy(), errors.copy()
-    own[seen], naive[seen] = _fitted(design[usable][:, seen], drawn.reshape(counts.shape)[usable], y, 0.0)
+    own[seen], naive[seen] = fitted(design[usable][:, seen], drawn.reshape(counts.shape)[usable], y, 0.0)
     return tuple(
         _estimate(name, at, error, _interval(other, beside))
         for name, at, error, other, beside in zip(names, found, errors, own, naive, strict=True)
@@ -183,6 +207,9 @@ def estimate(
     seed: int = 0,
 ) -> tuple[IntervalEstimate, ...]:
     """Return estimates of a function of rows, with intervals from several syntheses.
+
+    They hold for smooth functions, such as shares and means within groups. They do not for medians and other quantiles,
+    and not for slopes and correlations of numbers, which syntheses flatten: use :func:`logistic`.
 
     Args:
         syn: A synthesizer whose fit bought tables.
@@ -228,7 +255,8 @@ def combine(
     no more than the private rows themselves.
 
     Args:
-        estimates: ``(m,)`` from each synthesis; where one is not finite, the interval is of all numbers.
+        estimates: ``(m,)`` from each synthesis. Where one is not finite, the interval is of all numbers. So it is
+            where all are the same: the figure moves in steps, as a median does, and hides how uncertain it is.
         variances: ``(m,)`` of each, as if its rows were a sample of people.
         each: Rows of a synthesis for each private row.
         name: What is estimated.
@@ -247,11 +275,11 @@ def combine(
             "are not two or more, with a variance each", field="estimates", remedy="give one a synthesis"
         )
     naive = _interval(float(q[0]), float(np.sqrt(v[0])))
-    if not np.isfinite([*q, *v]).all():
-        return _estimate(name, math.nan, math.inf, naive)
+    if not np.isfinite([*q, *v]).all() or np.ptp(q) == 0:
+        return _estimate(name, float(q.mean()), math.inf, naive)
     between, own = (1 + 1 / len(q)) * float(q.var(ddof=1)), float(v.mean())
     total = max(between - own, each * own)
-    degrees = (len(q) - 1) * (total / between) ** 2 if between else math.inf
+    degrees = (len(q) - 1) * (total / between) ** 2
     reach = float(student_t.ppf((1 + CONFIDENCE) / 2, degrees)) * math.sqrt(total)
     value = float(q.mean())
     return IntervalEstimate(name=name, value=value, low=value - reach, high=value + reach, naive=naive)
@@ -290,7 +318,7 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
 def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame) -> IntervalEstimate:
     """Return :func:`mean`, with synthetic rows that are there already."""
     table = _table(syn, (column,))
-    cells = _AxisCells(syn, column, table.cells[0], rows)
+    cells = AxisCells(syn, column, table.cells[0], rows)
     if cells.at is None:
         raise SettingError("has no numbers", field=column, remedy="ask for its shares")
     there = np.isfinite(cells.at)
@@ -300,10 +328,15 @@ def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame) -> Interva
     )  # fmt: skip
     value, error = _mean(known, cells.at[there], cells.spread[there])
     numbers = cells.numbers[np.isfinite(cells.numbers)]
-    return _estimate(f"mean of {column}", value, error, cells.naive_mean(numbers))
+    found, own = _estimate(f"mean of {column}", value, error, cells.naive_mean(numbers)), syn.schema.columns[column]
+    found = found if own.ends is None else found.within(*own.ends)
+    if own.clock is None or not math.isfinite(error):
+        return found
+    value_text, low_text, high_text = map(own.text_of, (found.value, found.low, found.high))
+    return replace(found, dates=(value_text, low_text, high_text))
 
 
-class _AxisCells:
+class AxisCells:
     """The cells of an axis, and where synthetic rows lie in them.
 
     Args:
@@ -357,12 +390,21 @@ def _sampled(syn: Synthesizer, seed: int) -> pd.DataFrame:
 
 
 def _table(syn: Synthesizer, columns: tuple[str, ...]) -> NoisyTable:
-    """Return the table of some columns, in this order: the one of least noise, after other axes are added up.
+    """Return the table of some columns, in this order, of least noise.
 
     Raises:
         SettingError: There is none.
     """
-    best: NoisyTable | None = None
+    found = _tables(syn, columns)
+    if not found:
+        message = "were not counted together" if len(columns) > 1 else "was not counted"
+        raise SettingError(message, field=" and ".join(columns), remedy=_planned_with([columns]))
+    return found[0]
+
+
+def _tables(syn: Synthesizer, columns: tuple[str, ...]) -> list[NoisyTable]:
+    """Return the tables that hold some columns, in this order, after other axes are added up: least noise first."""
+    found = []
     for table in syn.tables:
         if not set(columns) <= set(table.columns):
             continue
@@ -371,18 +413,13 @@ def _table(syn: Synthesizer, columns: tuple[str, ...]) -> NoisyTable:
         left = [axis for axis in range(len(table.columns)) if axis not in rest]
         order = [left.index(table.columns.index(name)) for name in columns]
         cells = math.prod(table.counts.shape[axis] for axis in rest)
-        found = NoisyTable(
+        own = NoisyTable(
             columns=columns, cells=tuple(table.cells[table.columns.index(name)] for name in columns),
             counts=np.ascontiguousarray(counts.transpose(order)),
             standard_error=table.standard_error * math.sqrt(cells),
         )  # fmt: skip
-        if best is None or _total_noise(found) < _total_noise(best):
-            best = found
-    if best is None:
-        named = " and ".join(columns)
-        raise SettingError("were not counted together" if len(columns) > 1 else "was not counted", field=named,
-                           remedy="plan with focus on them, or ask for others")  # fmt: skip
-    return best
+        found.append(own)
+    return sorted(found, key=_total_noise)
 
 
 def _total_noise(table: NoisyTable) -> float:
@@ -400,39 +437,32 @@ def _mean(table: NoisyTable, at: Floats, spread: Floats) -> tuple[float, float]:
     return value, math.sqrt((sampling + noise) / rows**2 + float(share**2 @ spread))
 
 
-def _modelled(table: NoisyTable, value: str) -> Floats:
-    """Return ``(values,)`` one at a table's last cell of this name, else zero.
+def _modelled(syn: Synthesizer, table: NoisyTable, value: object) -> Floats:
+    """Return ``(values,)`` one at a table's last cell of a value, else zero.
+
+    Args:
+        syn: The synthesizer.
+        table: Its last axis is the target.
+        value: A cell's name, or a value as the column reads it.
 
     Raises:
-        SettingError: It has none.
+        SettingError: It has none. Cells are public or bought, and named.
     """
-    if value not in table.cells[-1]:
+    own, cells = syn.schema.columns[table.columns[-1]], table.cells[-1]
+    read = value
+    if value not in cells:
+        with suppress(ValueError):
+            read = own.text_of(own.number_of(value))
+    if read not in cells:
         raise SettingError(
-            "was not counted by itself", field=f"{table.columns[-1]} = {value}", remedy="name a cell of the table"
-        )
-    return np.array([float(name == value) for name in table.cells[-1]])
-
-
-class _ClearCells(NamedTuple):
-    """The cells ``(cells,)`` of an axis whose rows with and without the modelled value are clear of noise."""
-
-    cells: npt.NDArray[np.bool_]
-    most: int
-    """The one with most rows."""
-
-
-def _clear_cells(table: NoisyTable, axis: int, y: Floats) -> _ClearCells:
-    """Return the clear cells of an axis of a table whose last axis is the target."""
-    others = tuple(other for other in range(table.counts.ndim - 1) if other != axis)
-    counts = table.counts.sum(others)
-    added = table.counts.size / counts.size
-    noise = table.standard_error * math.sqrt(added * max(y.sum(), (1 - y).sum()))
-    clear = np.minimum(counts @ y, counts @ (1 - y)) > _CLEAR * noise
-    return _ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
+            "was not counted by itself", field=f"{table.columns[-1]} = {value}",
+            remedy=suggest(str(value), cells, otherwise="name one of its cells, which its shares list"),
+        )  # fmt: skip
+    return np.array([float(name == read) for name in cells])
 
 
 def _design(
-    axes: Sequence[_AxisCells], places: Sequence[Ints], numbers: Sequence[Floats | None], clear: Sequence[_ClearCells]
+    axes: Sequence[AxisCells], places: Sequence[Ints], numbers: Sequence[Floats | None], clear: Sequence[ClearCells]
 ) -> tuple[Floats, list[str], npt.NDArray[np.bool_]]:
     """Return the explaining numbers of rows or of cells of a table, their names, and which of them can be used.
 
@@ -461,17 +491,52 @@ def _design(
     return np.stack(parts, axis=1), [f"(intercept){reference}", *names], usable
 
 
+def _tables_of_pairs(syn: Synthesizer, target: str, on: Sequence[str]) -> list[NoisyTable]:
+    """Return tables of each explaining column and the target, then of the columns themselves; none without such.
+
+    A listed column must have the same cells in both of its tables: only numbers mean the same in others.
+    """
+    for both in _tables(syn, tuple(on)):
+        found = list[NoisyTable]()
+        for column, cells in zip(on, both.cells, strict=True):
+            tables, listed = _tables(syn, (column, target)), syn.schema.columns[column].listed
+            found += [table for table in tables if table.cells[0] == cells or not listed][:1]
+        if len(found) == len(on):
+            return [*found, both]
+    return []
+
+
+def _logistic_of_tables(
+    syn: Synthesizer, tables: Sequence[NoisyTable], value: object, seed: int
+) -> tuple[IntervalEstimate, ...]:
+    """Return :func:`logistic` on two columns, from the tables of :func:`_tables_of_pairs`."""
+    *beside, both = tables
+    rows, target = _sampled(syn, seed), beside[0].columns[1]
+    y = [_modelled(syn, table, value) for table in beside]
+    own = [AxisCells(syn, table.columns[0], table.cells[0], rows) for table in beside]
+    paired = [AxisCells(syn, name, cells, rows) for name, cells in zip(both.columns, both.cells, strict=True)]
+    margins = [table for table in syn.tables if len(table.columns) == 1 and table.columns[0] in {*both.columns, target}]
+    drawn = np.zeros((*both.counts.shape, len(y[0])))
+    at = [*(cells.place for cells in paired), cell_places(syn.schema.columns[target], beside[0].cells[1], rows[target])]
+    there = np.all([place >= 0 for place in at], axis=0)
+    np.add.at(drawn, tuple(place[there] for place in at), 1)
+    found, naive = fitted_of_pairs(tables, y, own, paired, margins, drawn)
+    return tuple(
+        _estimate(name, value, error, _interval(*other))
+        for name, value, error, *other in zip(*found, *naive[1:], strict=True)
+    )
+
+
 def _logistic_by_pairs(
-    syn: Synthesizer, target: str, value: str, on: Sequence[str], syntheses: Syntheses, seed: int
+    syn: Synthesizer, target: str, value: object, on: Sequence[str], syntheses: Syntheses, seed: int
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
-    _require_counted(syn, (*on, target))
     tables = [_table(syn, (column, target)) for column in on]
-    modelled = [_modelled(table, value) for table in tables]
-    clear = [_clear_cells(table, 0, y) for table, y in zip(tables, modelled, strict=True)]
+    modelled = [_modelled(syn, table, value) for table in tables]
+    clear = [clear_cells(table, 0, y) for table, y in zip(tables, modelled, strict=True)]
 
     drawn = _sampled(syn, seed)
-    axes = [_AxisCells(syn, table.columns[0], table.cells[0], drawn) for table in tables]
+    axes = [AxisCells(syn, table.columns[0], table.cells[0], drawn) for table in tables]
 
     def ask(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
         places = [cell_places(syn.schema.columns[own.column], own.names, rows[own.column]) for own in axes]
@@ -487,7 +552,7 @@ def _logistic_by_pairs(
         # A level that has no row with or without the value has no log-odds.
         seen = (np.abs(design[yes > 0]).any(0)) & (np.abs(design[yes == 0]).any(0))
         at, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
-        at[seen], errors[seen] = _fitted(design[:, seen], counts, np.array([0.0, 1.0]), 0.0)
+        at[seen], errors[seen] = fitted(design[:, seen], counts, np.array([0.0, 1.0]), 0.0)
         return dict(zip(names, zip(at, errors**2, strict=True), strict=True))
 
     return estimate(syn, ask, (*on, target), syntheses=syntheses, seed=seed)
@@ -509,33 +574,17 @@ def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
     named = [*alone, *(" and ".join(pair) for pair in pairs if not set(pair) & set(alone))]
     if named:
         message = "was not counted" if len(alone) == len(named) == 1 else "were not counted together"
-        raise SettingError(message, field=", ".join(named), remedy="plan with focus on them, or ask for others")
+        raise SettingError(
+            message, field=", ".join(named), remedy=_planned_with([*((name,) for name in alone), *pairs])
+        )
 
 
-def _fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[Floats, Floats]:
-    """Return coefficients of a logistic regression on noisy counts ``(cells, values)``, and their standard errors."""
-    if not design.size:
-        return np.zeros(design.shape[1]), np.full(design.shape[1], np.inf)
-    scale = np.maximum(np.abs(design).max(0), 1e-12)
-    x = design / scale
-    found = np.zeros(x.shape[1])
-    rows = counts.sum(1)
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-        slope = x.T @ (counts @ y - rows * chance)
-        # Noise makes some counts negative: a cell's own information is then left out, not the cell's slope.
-        curve = (x * (np.maximum(rows, 0) * chance * (1 - chance))[:, None]).T @ x
-        step = np.clip(np.linalg.lstsq(curve, slope, rcond=None)[0], -_FURTHEST, _FURTHEST)
-        found = found + step
-        if np.abs(step).max() < _STILL * max(1.0, np.abs(found).max()):
-            break
-    chance = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-    curve = (x * (rows * chance * (1 - chance))[:, None]).T @ x
-    squares = (y[None] - chance[:, None]) ** 2
-    weight = np.maximum((counts * squares).sum(1), 0) + variance * squares.sum(1)
-    inverse = np.linalg.pinv(curve)
-    errors = np.sqrt(np.maximum(np.diag(inverse @ ((x * weight[:, None]).T @ x) @ inverse), 0))
-    return found / scale, errors / scale
+def _planned_with(asked: Sequence[tuple[str, ...]]) -> str:
+    """Return the remedy for columns and pairs that were not counted: the line of a plan that has them counted."""
+    if any(len(names) > _IN_PAIRS for names in asked):
+        return "ask for pairs of them"
+    focus = json.dumps([" & ".join(names) for names in asked], ensure_ascii=False)
+    return f"name questions before a fit: doublure plan ... --set {shlex.quote(f'focus={focus}')}; or ask for others"
 
 
 def _interval(value: float, error: float) -> tuple[float, float]:

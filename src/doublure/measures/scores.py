@@ -127,6 +127,16 @@ def loss(score: Score, value: Any, real: Any) -> Any:
     return {"low": lambda: value, "high": lambda: -value, "near": lambda: abs(value - real)}[score.goal]()
 
 
+def possible(score: Score, ends: Interval) -> Interval:
+    """Return the part of an interval of a difference of two figures that is possible.
+
+    Two shares differ by 1 at most, and two scores of 100 by 100; other figures' ranges are those that were seen.
+    """
+    if score.key not in _AS_PERCENT | _POINTS:
+        return ends
+    return max(ends[0], -score.width), min(ends[1], score.width)
+
+
 def fallen_short(scores: Sequence[Score], wanted: Mapping[str, float]) -> list[str]:
     """Return what is not as good as wanted, a phrase each; a distance may be no larger, any other goal no smaller.
 

@@ -212,6 +212,7 @@ def _regression(table: TableEvaluation) -> dict[str, Any] | None:
     return {
         "outcome": found.outcome,
         "terms": found.terms,
+        "sizes": [percent(size, digits=0) for size in found.sizes],
         "rows": [
             {
                 "term": entry.term,

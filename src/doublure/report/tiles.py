@@ -30,7 +30,8 @@ _TERMS = {
     "independent steps": "the least to expect: each step drawn on its own, with the right values and no course in "
     "time.",
     "independent tables": "the least to expect: each table drawn on its own, with nothing handed from parent to child.",
-    "class means": "the least to expect: the mean image of each class, with noise.",
+    "class means": "a simple comparison: the mean of each class's real images, without privacy, with noise. It may be "
+    "ahead.",
     "AUC": "area under the ROC curve, how well a model ranks: 0.5 is guessing, 1 is perfect.",
     "average precision": "how many of the records that a model points to are of the rarer class.",
     "TVD": "total variation distance: the share of records that would have to change for frequencies to match.",

@@ -421,7 +421,7 @@ def _verdict(found: ImageEvaluation) -> Verdict:
             f"Trained on the synthetic images, a {first.name} classifies {percent(score.value)} of real ones correctly "
             f"({interval(score, score.interval)}); trained on real images, {percent(score.real)}."
         )
-        lines.append(f"Trained on class means and noise (baseline), its accuracy is {percent(score.baseline)}.")
+        lines.append(f"Trained on class means and noise, its accuracy is {percent(score.baseline)}.")
         others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.classifiers[1:]]
         lines += [f"Other classifiers: {', '.join(others)}."] if others else []
         beaten = [entry.name for entry in found.classifiers if _beaten(entry.accuracy)]

@@ -70,6 +70,12 @@ class Regression(Result):
     coefficients: tuple[Coefficient, ...]
     terms: int
 
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """The least and the most of the synthetic coefficients in units of the real ones: 1 is as large, 0 is lost."""
+        found = [own.synthetic / own.real for own in self.coefficients]
+        return min(found), max(found)
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Term:

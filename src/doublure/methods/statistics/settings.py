@@ -63,7 +63,8 @@ class TableStatisticsSettings(PublicRowsPart, StatisticsSettings):
 
     Attributes:
         within: The column within whose values all others are counted, and that is drawn last; None: the target, or else
-            a condition, if it has few declared values; an empty text: none.
+            a condition, if it has few declared values, and a target of more where a forecast prefers it; an empty text:
+            none.
         groups: Approximate number of a column's groups in pairs; fewer if noise requires it. None: 16, more if units
             are many relative to the noise of a pair.
         focus: Public columns and pairs (``"age & income"``) that matter most. They are counted more often, at the cost

@@ -70,6 +70,7 @@ class TableStatistics(StatisticsStrategy[S]):
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
         within = within if len(counted) > 1 else ""
+        target = counted_target(schema, "")
         asked = next((name for name in _OF_PAIRS if getattr(settings, name)), None)
         structure = settings.structure or ("tree" if asked else None)
         if structure == "columns" and asked:
@@ -80,7 +81,9 @@ class TableStatistics(StatisticsStrategy[S]):
             )
         parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
-        return settings.model_copy(update={"within": within, "structure": structure})
+        # Whether a target of more values is drawn last is decided by the forecast, once the noise is known.
+        later = settings.within is None and structure is None and not within and target and _values(schema, target)
+        return settings.model_copy(update={"within": None if later else within, "structure": structure})
 
     @override
     def ready(self, settings: S) -> None:
@@ -95,9 +98,12 @@ class TableStatistics(StatisticsStrategy[S]):
         seen = float(f"{schema.public_units / noise:.4g}")
         structure = settings.structure
         if structure is None:
-            together = better_together(schema, settings.within or "", noise, round_values=settings.round_values)
-            together = together or bool(settings.target_share and not counted_target(schema, ""))
-            structure = "tree" if together else "columns"
+            lasts = ["", counted_target(schema, "")] if settings.within is None else [settings.within]
+            last = better_together(schema, lasts, noise, round_values=settings.round_values)
+            if last is None and settings.target_share and not counted_target(schema, ""):
+                last = settings.within
+            structure = "columns" if last is None else "tree"
+            settings = settings.model_copy(update={"within": last or ""})
         if structure == "columns":
             settings = settings.model_copy(update={"within": "", "pairs": None})
         share = settings.target_share
@@ -149,9 +155,14 @@ class TableStatistics(StatisticsStrategy[S]):
         )
         if settings.structure != "columns":
             return said
+        target = counted_target(schema, "")
+        kept = (
+            f"; to keep what goes with the target, count each column within it, --set within={printable(target)}, or "
+            f"some, --set 'focus=[\"COLUMN & {printable(target)}\"]'"
+        )
         return (
             "Structure: each column is counted and drawn by itself. At this ε noise would hide most pairs of so few "
-            "records; structure=tree counts them all the same",
+            f"records; structure=tree counts them all the same{kept if target else ''}",
             *said,
         )
 

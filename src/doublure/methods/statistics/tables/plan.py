@@ -8,7 +8,7 @@ repeated counts of the same tables, or on tables without information.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
@@ -88,6 +88,9 @@ A column's posterior smooths its groups, so that they may be finer than those of
 _DEPENDENT = 1 / 3
 """Largest total variation distance of a pair from independence that is expected: the mean of five tables is .057 to
 .272, and that of numbers even below a third .167."""
+_JUDGED = 5
+"""Measures of columns and of pairs by which tables are judged (one-way, two-way, three-way, means, deviations), for one
+of the target (its AUC)."""
 NARROW = 40
 """Most values of a column that is counted value by value."""
 LISTED = 512
@@ -287,8 +290,10 @@ def affordable_pairs(
     )
 
 
-def better_together(schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True) -> bool:
-    """Return whether a forecast of the errors of columns and pairs is lower if pairs are counted, not columns alone.
+def better_together(
+    schema: Schema, ways: Sequence[str], noise_multiplier: float, *, round_values: bool = True
+) -> str | None:
+    """Return the column to draw last, if a forecast of error is lower where pairs are counted; None for columns alone.
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
@@ -297,33 +302,70 @@ def better_together(schema: Schema, within: str, noise_multiplier: float, *, rou
     where it is not counted. With the column's own error, which counts as much, a column's is met three times.
     Counted pairs are taken as any: where noise decides, the strongest are not known.
 
+    Where it is open whether a declared target is drawn last, it is judged besides: by how much of what tells it is lost
+    (:func:`_told`), with the weight of one measure beside ``_JUDGED``. A target of few values is drawn last wherever
+    pairs are counted. There the error of pairs decides alone, which is what was measured on such tables.
+
     Args:
         schema: The public facts.
-        within: The column that is drawn last, or an empty text.
+        ways: Columns that may be drawn last; an empty text for none.
         noise_multiplier: σ of all releases together.
         round_values: Whether round values are counted.
     """
-    scored, paired = affordable_pairs(schema, within, noise_multiplier, round_values=round_values)
     seen = schema.public_units / noise_multiplier
-    one = plan_releases(schema, within, scored=scored, paired=paired, seen=seen, round_values=round_values)
-    other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
     names = counted_columns(schema)
     groups = [_groups(schema, name) for name in names]
-    side = sum(groups) / max(1, len(groups))
-    pairs = math.comb(len(groups), 2)
-    if not pairs or PAIRS not in one.tables:
-        return True
+    side, pairs = sum(groups) / max(1, len(groups)), math.comb(len(groups), 2)
+    target = counted_target(schema, "") if len(ways) > 1 else ""
+    values = _groups(schema, target) if target else 0
 
-    def left(planned: PlannedReleases, purpose: str, cells: float, most: float = 1.0) -> float:
-        variance = planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2
-        kappa = cells * variance / 4
+    def kappa(planned: PlannedReleases, purpose: str, cells: float) -> float:
+        return cells * planned.tables[purpose] / COPIES[purpose] / planned.shares[purpose] / seen**2 / 4
+
+    def left(kappa: float, most: float = 1.0) -> float:
         return kappa * math.log1p(most**2 / kappa) / (2 * most)
 
-    share = min(1.0, one.tables[PAIRS] / COPIES[PAIRS] / pairs)
-    cells = side**2 * (_groups(schema, within) if one.pairs_within else 1)
-    together = 3 * left(one, COLUMNS, side) + share * left(one, PAIRS, cells, _DEPENDENT)
-    together += (1 - share) * _DEPENDENT / 2
-    return together < 3 * left(other, COLUMNS, side) + _DEPENDENT / 2
+    def error(within: str) -> float:
+        scored, paired = affordable_pairs(schema, within, noise_multiplier, round_values=round_values)
+        own = plan_releases(schema, within, scored=scored, paired=paired, seen=seen, round_values=round_values)
+        if not pairs or PAIRS not in own.tables:
+            return -math.inf
+        share = min(1.0, own.tables[PAIRS] / COPIES[PAIRS] / pairs)
+        of_pair = kappa(own, PAIRS, side**2 * (_groups(schema, within) if own.pairs_within else 1))
+        columns = len(names) - 1
+        if not target:
+            told = 0.0
+        elif within != target:
+            told = _told(columns * share, of_pair)
+        elif own.pairs_within:  # a column's table within the target is the margin of those of all its pairs
+            told = _told(columns, of_pair / max(1, columns - 1))
+        else:
+            told = _told(columns, kappa(own, BY_TARGET, side * values))
+        lost = (_told(columns, 0.0) - told) / _JUDGED if target else 0.0
+        together = share * left(of_pair, _DEPENDENT) + (1 - share) * _DEPENDENT / 2
+        return 3 * left(kappa(own, COLUMNS, side)) + together + lost
+
+    other = plan_releases(schema, "", seen=seen, round_values=round_values, together=False)
+    apart = 3 * left(kappa(other, COLUMNS, side)) + _DEPENDENT / 2
+    apart += _told(len(names) - 1, 0.0) / _JUDGED if target else 0.0
+    errors = {within: error(within) for within in ways}
+    best = min(errors, key=lambda within: errors[within])
+    return best if errors[best] < apart else None
+
+
+def _told(columns: float, kappa: float) -> float:
+    """Return by how much a classifier of the target is better than chance, from 0 to 1: 2 AUC - 1.
+
+    A column at a distance D from independence tells two even classes apart by 4 D standard deviations, and D² has the
+    mean m = ``_DEPENDENT``² / 3. Noise of κ in each of n columns leaves 4 n m / √(n (m + κ)) of them together. Two
+    normal classes d apart have 2 AUC - 1 = erf(d / 2) (Green and Swets 1966).
+
+    Args:
+        columns: How many are counted with the target.
+        kappa: Their noise, in units of D².
+    """
+    mean = _DEPENDENT**2 / 3
+    return math.erf(2 * mean * math.sqrt(columns / (mean + kappa)))
 
 
 def groups_for(over_noise: float) -> int:
