@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
     from doublure.evaluate.inference import AxisCells
     from doublure.training.noisy_tables import NoisyTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _STEPS, _STILL = 50, 1e-9
 """Most steps of Newton's method, and the relative step at which it ends."""
