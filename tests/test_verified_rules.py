@@ -60,6 +60,8 @@ CHANGES: dict[str, Callable[[pd.DataFrame], None]] = {
 
 def _set(rows: pd.DataFrame, column: str, to: Any, **where: str) -> None:
     fits = rows["discharged"] != "" if column in ("admitted", "days") else rows["ward"] != ""
+    if column == "admitted":
+        fits &= rows["discharged"] < "2022-12-31"
     for name, value in where.items():
         fits &= rows[name] == value
     row = int(np.flatnonzero(fits)[0])

@@ -77,7 +77,7 @@ def test_images_with_labels_are_annotated_and_the_gan_sees_none(digits):
 
 
 def test_images_that_nobody_labels_are_refused(digits):
-    with pytest.raises(SettingError, match="nobody to say") as refused:
+    with pytest.raises(SettingError, match="leaves images without labels") as refused:
         settings(digits.TEXT, annotator=False)
     assert refused.value.field == "annotator"
     with pytest.raises(SchemaError, match="lacks the role condition") as lost:

@@ -64,7 +64,7 @@ def test_series_that_go_on_follow_the_readings(run):
     made = syn.sample(20, steps=DAYS * 8, seed=1)
     public = weather(DAYS)["warmth"].to_numpy().reshape(-1, 8).mean(1)
     days = made.values[:, :, 0].reshape(20, DAYS, 8).mean(2).mean(0)
-    assert np.corrcoef(days, public)[0, 1] < -0.95
+    assert np.corrcoef(days, public)[0, 1] < -0.9
     np.testing.assert_allclose(made.by_window["warmth"].to_numpy(float)[:DAYS], public, atol=1e-6)
 
 

@@ -188,7 +188,7 @@ def test_answers_are_added_that_can_be_and_the_others_are_named(one_unit):
         post, NOBODY, refused=lambda *said: refused.append(said), one_unit=one_unit, owners=lambda: there[0],
         units=lambda: dict.fromkeys("abc", 10),
     )  # fmt: skip
-    with pytest.raises(TypeError, match="what pays"):
+    with pytest.raises(TypeError, match="that pays is not known yet"):
         answers.ask(COUNTS, sample_rate=1.0)
     answers.paid_by(access)
     if one_unit:

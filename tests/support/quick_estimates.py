@@ -15,7 +15,14 @@ from doublure.measures.tables import utility
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.tables import work
 
-WHOLE = ("golden", "methods", "networks")
+WHOLE = (
+    "golden",
+    "methods",
+    "networks",
+    "planning/test_forecast.py",
+    "studio/test_project.py",
+    "end_to_end/test_ranks.py",
+)
 """Folders and files of tests whose fits draw all of them; so do those of every process that a test starts."""
 FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
