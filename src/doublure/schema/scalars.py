@@ -104,9 +104,9 @@ def _known_zone(name: str) -> str:
 
 def _meaning(text: str) -> str:
     if not 0 < len(text.strip()) <= LONGEST_MEANING:
-        raise ValueError(f"description is no text of 1 to {LONGEST_MEANING:,} characters; write a sentence or a few")
+        raise ValueError(f"is no text of 1 to {LONGEST_MEANING:,} characters; write a sentence or a few")
     if escaped(text) != text:
-        raise ValueError("description has a line break or an invisible character; write it on one line")
+        raise ValueError("has a line break or an invisible character; write it on one line")
     return text
 
 
