@@ -57,3 +57,12 @@ def test_every_link_leads_somewhere(page):
 def test_a_slug_is_githubs():
     assert slug("Is a bug found from private samples?") == "is-a-bug-found-from-private-samples"
     assert slug("What `auto` takes, at ε = 1 & above") == "what-auto-takes-at-ε--1--above"
+
+
+def test_files_that_the_table_of_places_names_are_there():
+    page = (ROOT / "docs" / "evidence" / "extending.md").read_text(encoding="utf-8")
+    table = page.partition("## Adding things\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:\w+/)*\w+\.(?:py|html\.j2|yaml|json))`", table)
+    there = [path.as_posix() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.*")]
+    assert len(named) > 20
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in there)] == []
