@@ -169,5 +169,5 @@ def test_what_breaks_a_rule_is_counted() -> None:
         ("sum", 1, 0),
         ("at_most", 0, 0),
     ]
-    assert sentence(found) == "Synthetic rows break declared rules: sum of t and a and b in 1 rows."
+    assert sentence(found) == "Synthetic rows break declared rules: sum of t and a and b in 1 row."
     assert sentence(broken_rules(known, SOUND, SOUND)) == "Synthetic rows keep all declared rules (4)."

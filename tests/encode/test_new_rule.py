@@ -154,7 +154,7 @@ def test_it_is_explained_and_measured() -> None:
     assert "even: a, b" in schema._repr_html_()
     found = broken_rules(schema, RECORDS, SOUND)
     assert [(rule.rule, rule.synthetic, rule.real) for rule in found] == [("even", 1, 0), ("at_most", 0, 0)]
-    assert sentence(found) == "Synthetic rows break declared rules: even of a and b in 1 rows."
+    assert sentence(found) == "Synthetic rows break declared rules: even of a and b in 1 row."
 
 
 def test_a_sample_that_would_break_it_is_not_begun() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,6 +57,7 @@ class Pretended:
 
     schema: Any
     broken: Any = nothing
+    run: Any = field(default_factory=dict)
 
     @property
     def guarantee(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,6 +68,7 @@ class Pretended:
     schema: Any
     broken: Any = None
     share: float = 0.25
+    run: Any = field(default_factory=dict)
 
     guarantee = SimpleNamespace(kind="dp", sentence="claim of dp", epsilon=1.0, delta=1e-5)
     plan = SimpleNamespace(method="statistics", settings=None)

@@ -255,7 +255,7 @@ def test_means_with_intervals_stand_on_the_page_and_in_the_json(seen):
     told = seen.model_copy(update={"means": (one,)})
     assert json.loads(told.to_json())["means"] == [one.model_dump()]
     assert type(told).model_validate_json(told.to_json()).means == (one,)
-    assert "40.25 to 42.75" in told.to_html()
+    assert "40.2 to 42.8" in told.to_html()
     assert "41.2 to 41.8" in told.to_html()
     assert "Of 1 here, 1 hold the real mean, and 0 of the naive ones." in told.to_html()
 

@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -120,7 +121,9 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
 def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
     hostile_report.save(tmp_path / "page.html", tmp_path / "page.json")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
-    assert (tmp_path / "page.json").read_text(encoding="utf-8") == hostile_report.to_json() + "\n"
+    written = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert re.fullmatch("[0-9a-f]{64}", written.pop("sha256"))
+    assert written == json.loads(hostile_report.to_json())
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "page.json"}
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
 

@@ -49,7 +49,7 @@ WANTED = [
     ("2", "born", "31.1.2000", "has cells that are no date"),
     ("6", "born", "1800-01-31", BEYOND),
     ("2", "open", "x", "has cells that are no integer"),
-    ("6", "age, job", "", "the record breaks the rule implies"),
+    ("6", "age, job", "", "the row breaks a rule: if age is from 0 to 14, then job must be nurse"),
 ]
 
 

@@ -185,7 +185,7 @@ class AnySynthesizer:
         method = "gan"
 
     def __init__(self, schema, waves):
-        self.schema, self.waves = schema, waves
+        self.schema, self.waves, self.run = schema, waves, {}
 
     def draw(self, n, *, seed=None):
         return self.waves(n, 1 if seed is None else seed)

@@ -83,6 +83,7 @@ class TableStatistics(StatisticsStrategy[S]):
         within = "" if structure == "columns" else within
         # Whether a target of more values is drawn last is decided by the forecast, once the noise is known.
         later = settings.within is None and structure is None and not within and target and _values(schema, target)
+        later = later and len(counted) > 1
         return settings.model_copy(update={"within": None if later else within, "structure": structure})
 
     @override
