@@ -59,7 +59,7 @@ def attacked(charged, small):
 def test_it_repeats_what_attacks_showed(attacked):
     page = dossier("run")
     assert attacked.verdict.headline in page
-    assert "internal/audit.html</code> was made" in page
+    assert "internal/audit.json</code> was made" in page
 
 
 def _edit(**changes):

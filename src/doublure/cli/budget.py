@@ -126,5 +126,7 @@ def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> 
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
     held = f"{counted(report.runs, 'run')}, {counted(report.releases, 'release')}"
     text = f"{ledger} is intact up to record {report.sequence} of {report.utc}: {held}.\n{_CUT_END}"
+    if report.torn:
+        text += f"\nCut short: {counted(report.torn, 'line')}. Each counts for all that it can have said."
     figures = {"sequence": report.sequence, "utc": report.utc, "head_sha256": report.head_sha256, "runs": report.runs}
     return VerbResult(data=figures, text=text)

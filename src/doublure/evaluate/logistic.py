@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
-    from doublure.evaluate.inference import AxisCells
     from doublure.training.noisy_tables import NoisyTable
 
 
@@ -27,6 +26,15 @@ _FURTHEST = 5.0
 """Largest step of a standardised coefficient; a longer one overshoots where noise makes the slope flat."""
 _CLEAR = 2.0
 """Deviations of noise from which on a sum of counts counts as seen: below, log-odds and slopes may be anything."""
+
+
+class AxisCellFacts(Protocol):
+    """What a regression looks at of an axis's cells; attributes as of those that answers are made from."""
+
+    column: str
+    names: tuple[str, ...]
+    at: Floats | None
+    spread: Floats
 
 
 class Coefficients(NamedTuple):
@@ -86,8 +94,8 @@ def fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[
 def fitted_of_pairs(
     tables: Sequence[NoisyTable],
     y: Sequence[Floats],
-    own: Sequence[AxisCells],
-    paired: Sequence[AxisCells],
+    own: Sequence[AxisCellFacts],
+    paired: Sequence[AxisCellFacts],
     margins: Sequence[NoisyTable],
     drawn: Floats,
 ) -> tuple[Coefficients, Coefficients]:
@@ -165,7 +173,7 @@ class _Explaining:
         unit: By which its numbers are divided.
     """
 
-    def __init__(self, cells: AxisCells, table: NoisyTable, y: Floats) -> None:
+    def __init__(self, cells: AxisCellFacts, table: NoisyTable, y: Floats) -> None:
         clear = clear_cells(table, 0, y)
         numbers = np.full(len(cells.names), np.nan) if cells.at is None else cells.at
         levels = [at for at in np.flatnonzero(np.isnan(numbers)) if cells.at is not None or at != clear.most]
@@ -182,7 +190,7 @@ class _Explaining:
         self._hidden = {cells.names[at]: odds[at] - base for at in levels if not clear.cells[at]}
         self._mean = float(np.average(np.nan_to_num(numbers), weights=yes + no)) / self.unit
 
-    def numbers(self, cells: AxisCells) -> Floats:
+    def numbers(self, cells: AxisCellFacts) -> Floats:
         """Return ``(cells, coefficients)`` the explaining numbers of cells."""
         levels = np.zeros((len(cells.names), len(self._seen)))
         for at, name in enumerate(cells.names):
@@ -193,7 +201,7 @@ class _Explaining:
         numbers = np.where(np.isnan(cells.at), self._mean, cells.at / self.unit)
         return np.concatenate([numbers[:, None], levels], axis=1)
 
-    def offsets(self, cells: AxisCells) -> Floats:
+    def offsets(self, cells: AxisCellFacts) -> Floats:
         """Return ``(cells,)`` the log-odds of cells that noise hides, beyond those of others."""
         return np.array([self._hidden.get(name, 0.0) for name in cells.names])
 

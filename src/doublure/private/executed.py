@@ -183,7 +183,7 @@ def _of_this_plan(field: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, SettingError):
-        remedy = "the run folder is damaged; fit into a new folder"
+        remedy = "the run folder was edited or is damaged: bring it back as fit left it"
         raise RunFolderError("does not belong to this plan", field=field, remedy=remedy) from None
 
 

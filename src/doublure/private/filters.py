@@ -80,7 +80,7 @@ class UnitFilters:
             kept = None if self._store is None else self._store.load(units)
             self._spent, self._charged = (np.zeros(units), 0) if kept is None else kept
         if self._charged < step or len(self._spent) != units:
-            remedy = "the run folder is damaged; fit into a new folder"
+            remedy = "the run folder was edited or is damaged: bring it back as fit left it"
             raise RunFolderError("does not hold what units have spent so far", field="internal", remedy=remedy)
         left: Spent = np.sqrt(np.clip(self.steps - self._spent, 0.0, 1.0))
         return left

@@ -117,7 +117,7 @@ class Mechanism:
             self._spent[access] = int(access.purpose in learned) if fact else min(own, max(0, taken - before))
             before += 0 if fact else own
         if any(not self._has_paid(place) for place in self._held):
-            remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
+            remedy = "the run folder was edited, is damaged, or of another ledger: bring it back as fit left it"
             raise RunFolderError("holds an answer that is not paid for", field="internal", remedy=remedy)
         self._lost = {
             access: len({*range(spent)} - {number for place, number in self._held if place == self._places[access]})
@@ -229,7 +229,7 @@ class Mechanism:
         """
         taken = self.taken(access)
         if steps > self._spent[access]:
-            remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
+            remedy = "the run folder was edited, is damaged, or of another ledger: bring it back as fit left it"
             raise RunFolderError("stands for steps that are not paid for", field="checkpoint", remedy=remedy)
         self._taken[access] = self._from(access, max(steps, taken))
 

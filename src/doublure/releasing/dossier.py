@@ -169,7 +169,7 @@ def _internal(folder: RunFolder, generator: str) -> list[dict[str, Any]]:
         shown.append(
             {
                 "headline": found.verdict.headline if isinstance(found, AttackReport) else None,
-                "page": name.replace(".json", ".html"),
+                "file": name,
                 "created": found.about.created if found.about is not None else "",
                 "lines": [each.sentence for each in made],
                 "alarm": any(each.alarm for each in made),

@@ -119,9 +119,7 @@ def sha256_of(path: Place) -> str:
         raise damaged_file(path) from None
 
 
-_REMEDY = (
-    "if the run is yours, fit again, or go on with --resume; if you were given it, ask for the folder as fit left it"
-)
+_REMEDY = "bring back the folder as fit left it, or go on with --resume; a second fit costs ε again"
 
 
 def damaged_file(path: Place) -> RunFolderError:

@@ -118,6 +118,13 @@ class TableStatistics(StatisticsStrategy[S]):
         ways = {way: _with_pairs(schema, settings, way, noise) for way in ("within", "beside")}
         if not plan_releases(schema, settings.within or "").pairs_within:
             return ways["beside"].model_copy(update={"pairs": None})
+        apart = [
+            names for names in parse_focus(schema, settings.focus) if len(names) > 1 and settings.within not in names
+        ]
+        if (
+            settings.pairs is None and apart
+        ):  # a pair that is asked for by itself is noisier as a margin of a third column
+            return ways["beside"]
         if settings.pairs is None and settings.paired is None:
             hidden = [
                 _forecast(schema, own, self.accesses(schema, own, noise)).hidden_relations() for own in ways.values()
