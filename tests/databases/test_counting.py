@@ -77,7 +77,7 @@ def test_a_cell_of_a_list_that_is_no_number_is_missing(tmp_path):
 @pytest.mark.parametrize("values", ["[1, 2]", "['1', '2']"])
 @pytest.mark.parametrize("kind", ["VARCHAR", "DOUBLE"])
 def test_a_spelling_that_is_a_number_is_read_as_in_memory(values, kind, tmp_path):
-    """A number is read by its label: 9 by a spelling 9, and never by 07; of texts 09 says 9 where values are numbers."""
+    """A number is read by its label: 9 by a spelling 9, never by 07; a text 09 says 9 where values are numbers."""
     import duckdb
 
     cells = ["1", "01", "9", "09", "9.0", "7", "07", "007", "2"]
