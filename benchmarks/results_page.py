@@ -271,6 +271,9 @@ def facts() -> Mapping[str, Any]:
             who: [f"{named(tables(data, 1.0, 'forest'), who).value:.3f}" for data in ("adult", "mushroom")]
             for who in ("ours:statistics", "aim-mbi")
         },
+        "alone": {
+            who: f"{named(tables('adult', 1.0, 'one_way'), who).value:.4f}" for who in ("ours:statistics", "aim-mbi")
+        },
         "cpu": {
             who: {data: seconds(data, 1.0, who) for data in ("adult", "mushroom", "diabetes130")}
             for who in ("ours:statistics", "aim-mbi", "mst-mbi")

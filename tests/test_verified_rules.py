@@ -153,6 +153,15 @@ def test_a_rule_that_is_none_is_refused(copied: Path) -> None:
         contents(copied, constraints=[{"at_least": ["left", "right"]}])
 
 
+def test_numbers_and_formulas_that_nothing_can_hold_are_refused_in_a_line(copied: Path) -> None:
+    deep = {"formula": {"of": "both", "from": "-" * 600 + "left"}}
+    columns = json.loads((copied / "dictionary.json").read_text())["columns"]
+    huge = [{**entry, "bounds": [0, 10**400]} if entry["name"] == "left" else entry for entry in columns]
+    for forged in ({"constraints": [deep]}, {"columns": huge}):
+        with pytest.raises(ContentMismatch, match="does not describe this bundle"):
+            contents(copied, **forged)
+
+
 RELATED = """
 doublure: 1
 kind: relational

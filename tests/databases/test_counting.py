@@ -74,6 +74,37 @@ def test_a_cell_of_a_list_that_is_no_number_is_missing(tmp_path):
     assert answer.total.tolist() == np.concatenate(wanted).tolist() == [0, 1, 1, 2, 1, 1, 2]
 
 
+@pytest.mark.parametrize("values", ["[1, 2]", "['1', '2']"])
+@pytest.mark.parametrize("kind", ["VARCHAR", "DOUBLE"])
+def test_a_spelling_that_is_a_number_is_read_as_in_memory(values, kind, tmp_path):
+    """A number is read by its label: 9 by a spelling 9, never by 07; a text 09 says 9 where values are numbers."""
+    import duckdb
+
+    cells = ["1", "01", "9", "09", "9.0", "7", "07", "007", "2"]
+    with duckdb.connect(tmp_path / "f.db") as connection:
+        connection.execute(f"CREATE TABLE people (grade {kind})")
+        connection.executemany("INSERT INTO people VALUES (?)", [[cell] for cell in cells])
+    column = f"{{type: category, values: {values}, spellings: {{'9': 2, '07': 1}}, other: o, missing: false}}"
+    own = db.Schema.parse(
+        f"doublure: 1\nkind: table\nunit: {{name: record, id: none}}\nunits: 9\ncolumns: {{grade: {column}}}\n"
+    )
+    records = DatabaseRecords(f"duckdb:///{tmp_path / 'f.db'}", NamedRelation(table="people"))
+    try:
+        records.check(own)
+        records.read()
+        encoder = TableValues(own.resolve({}))
+        query = Counts(tables=[(Axis.of_codes(0, 3),)], max_records=1)
+        (answer,) = records.encoded(encoder, None).partitions().answers(query, sample_rate=1.0)
+    finally:
+        records.close()
+    rows = open_data(worlds.duck_rows(tmp_path / "f.db"), "table", own.written).load(own)
+    found = np.bincount(encoder.compact(rows.content)[:, 0].astype(int), minlength=3)
+    assert answer.total.tolist() == found.tolist()
+    numbers = values == "[1, 2]"
+    wanted = {"VARCHAR": [3, 4, 2] if numbers else [2, 2, 5], "DOUBLE": [2, 4, 3]}
+    assert found.tolist() == wanted[kind]
+
+
 def test_every_nature_of_a_duckdb_file(natures):
     _, folder, shadow, syn, _ = natures
     assert shadow.tables > 100

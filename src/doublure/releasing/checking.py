@@ -47,6 +47,8 @@ from doublure.schema.series import SERIES, STEP
 from doublure.support import files
 
 PAGE, DICTIONARY = "card.html", "dictionary.json"
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+"""Errors of a forged dictionary: of other types, or with numbers, keys or formulas that nothing can hold."""
 
 
 class CheckedRules(NamedTuple):
@@ -92,7 +94,7 @@ def check_contents(
         _check_noisy_tables(folder, noisy, described, about)
         check = CHECKS.get(described["kind"])
         rules = None if check is None else check(folder, data, described, about)
-    except (KeyError, TypeError, ValueError, AttributeError, InputError):
+    except (*_UNFIT, InputError):
         raise ContentMismatch("does not describe this bundle", DICTIONARY) from None
     return dict(described), rules
 

@@ -93,8 +93,9 @@ def _other_places(
         if text in place:
             continue
         same = label(Decimal(text)) if numbers and is_number(text) else text
-        if same in place or text in spelt:
-            found[text] = place[spelt.get(text, same)]
+        means = spelt.get(text, spelt.get(same, same))
+        if means in place:
+            found[text] = place[means]
         elif (other := stand_in(same)) is not None:
             found[text] = place[label(other)]
         elif misfits is not None:

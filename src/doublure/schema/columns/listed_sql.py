@@ -35,13 +35,13 @@ def listed_reading(column: Column, cell: SqlCell, words: SqlWords) -> SqlReading
             return SqlReading(there, sql.never(), label=shown)
         place = words.look_up(said, known)
         if _of_numbers(column):
-            place = sql.call("COALESCE", place, words.look_up(words.number_in(said), _numbers(known)))
+            place = sql.call("COALESCE", place, words.look_up(words.number_in(said), _numbers(column)))
         if (group := column.stand_in_sql(said, words)) is not None:
             place = sql.call("COALESCE", place, group)
     else:
         number = words.number(cell)
         missing = sql.among(number, [sql.real(float(token)) for token in gone if _is_label(token)])
-        place = words.look_up(number, _numbers(known if _of_numbers(column) else _labels(known)))
+        place = words.look_up(number, _numbers(column))
     return _placed(column, cell, words, missing, place)
 
 
@@ -119,17 +119,17 @@ def _of_numbers(column: Column) -> bool:
     return all(type(value) in (int, float) for value in column.fact("values") or ("",))
 
 
-def _numbers(known: Mapping[str, int]) -> dict[float, int]:
-    """Return the place of each number, of two texts that say the same the first."""
-    found: dict[float, int] = {}
-    for name, place in known.items():
-        if is_plain_number(name):
-            found.setdefault(float(Decimal(name)), place)
-    return found
+def _numbers(column: Column) -> dict[float, int]:
+    """Return the place of each number that is the label of a value, or of another spelling of one.
 
-
-def _labels(known: Mapping[str, int]) -> dict[str, int]:
-    return {name: place for name, place in known.items() if _is_label(name)}
+    In memory a number is read by its label: 7 by a spelling ``7``, and never by ``07``.
+    """
+    labels = {*map(label, column.domain)} if _of_numbers(column) else set[str]()
+    return {
+        float(Decimal(name)): place
+        for name, place in reversed(_known(column).items())
+        if is_plain_number(name) and (name in labels or _is_label(name))
+    }
 
 
 def _is_label(name: str) -> bool:

@@ -140,7 +140,9 @@ def parse_formula(text: str) -> ColumnFormula:
     try:
         plain = _QUOTED.sub(placed, text).strip()
         tree = ast.parse(plain, mode="eval").body
-        return _walked(tree, {place: name for name, place in quoted.items()})
+        found = _walked(tree, {place: name for name, place in quoted.items()})
+        _ = found.names  # one nested too deeply for Python's stack is refused here
+        return found
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
         said = str(error) if isinstance(error, _NotPermitted) else f"formula is none that can be read; {_FORM}"
         raise ValueError(said) from None
