@@ -29,7 +29,7 @@ _CLEAR = 2.0
 
 
 class AxisCellFacts(Protocol):
-    """What a regression looks at of an axis's cells; attributes as of those that answers are made from."""
+    """The attributes of an axis's cells that a regression looks at."""
 
     column: str
     names: tuple[str, ...]
