@@ -441,6 +441,11 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
+    known = {*ImageSchema.of(schema).named_beside, *(schema.label.attributes if schema.label else ())}
+    for name in source.beside:
+        if name not in known:
+            message = "the data has it and the schema does not; declare it under attributes, or it will not be read"
+            yield Finding(kind="ignored", path=printable(name), message=message)
 
 
 def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
@@ -527,7 +532,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
     elif schema.unit.id is None and not (schema.one_record or schema.open_ids):
         name = printable(schema.unit.name)
         message = (
-            f"each record is treated as a different {name}. If a {name} can have several records, set unit.id to the "
+            f"each record is treated as a different {name}. If one {name} can have several records, set unit.id to the "
             "column that identifies them"
         )
         yield Finding(kind="note", path=UNIT_ID, message=message)

@@ -114,9 +114,8 @@ _IMAGES_HEAD = """\
 _IMAGES = """\
 # range: the numbers that stand for black and for full intensity. This one is usual for numbers of
 # this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
-# image of another size or other colours: refuse the data, or resize the image. pictures: drawings (digits, letters,
-# sketches: they may stand askew) or photographs (what reaches the borders or stands upright) says how strongly
-# synthetic images are varied; left out, hardly.
+# image of another size or other colours: refuse the data, or resize the image. pictures: aligned (everything stands in
+# the same place: faces, scans), scenes (things in changing places) or drawings (digits, letters: they may stand askew).
 """
 _SERIES_HEAD = """\
 # A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.

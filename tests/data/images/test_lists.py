@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import DataError, FaultyRecords
 from doublure.schema import Schema
@@ -154,3 +155,13 @@ def test_a_finding_that_is_neither_is_no_label(tmp_path, rows):
     written(tmp_path / "faces.csv", names, [0, 1, -1, *[1] * 9], "file,Edema")
     with pytest.raises(DataError, match="some images have none"):
         open_images(tmp_path / "faces.csv").load(Schema.parse(text))
+
+
+def test_columns_that_the_schema_leaves_out_are_named(tmp_path):
+    """A radiographer's ages and scanners were left out without a word."""
+    (tmp_path / "labels.csv").write_text("file,label,age,scanner\na.png,1,40,GE\n")
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    text = "doublure: 1\nkind: images\nunits: 30\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1]}\n"
+    text += "attributes: {age: {type: integer, bounds: [0, 99], missing: false}}\n"
+    found = db.check(Schema.parse(text), tmp_path / "labels.csv")
+    assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["scanner"]

@@ -244,6 +244,11 @@ class ParquetSource(ImageSource):
         self._labels, self._asked = _candidates(self._columns, LABEL_NAMES), tuple[str, ...]()
         super().__init__(path.name, rows, labelled=bool(self._labels))
 
+    @property
+    @override
+    def beside(self) -> Sequence[str]:
+        return [name for name in self._columns if name != self._pixels_name and name not in self._labels]
+
     def _find(self, schema: Any) -> str:
         held = [str(field.name) for field in schema if picture_bytes(field.type)]
         found = _candidates(held, PIXEL_NAMES)

@@ -59,7 +59,8 @@ class ListSource(ImageSource):
         if not plain:
             remedy = "name the column of file names file, filename, path or image"
             raise DataError("has no column of file names", field=path.name, remedy=remedy)
-        self._names = [str(name) for name in self._column_of(only(plain, path.name))]
+        self._named_in = only(plain, path.name)
+        self._names = [str(name) for name in self._column_of(self._named_in)]
         self._labels, self._asked = self._labels_among_columns(), tuple[str, ...]()
         self._files, self._faults = _found(path, self._names)
         super().__init__(path.name, len(self._names), labelled=bool(self._labels))
@@ -72,6 +73,11 @@ class ListSource(ImageSource):
     @override
     def attributes(self) -> bool:
         return True
+
+    @property
+    @override
+    def beside(self) -> Sequence[str]:
+        return [name for name in self._columns if name != self._named_in and name not in self._labels]
 
     @override
     def has_labels(self, schema: ImageSchema) -> bool:

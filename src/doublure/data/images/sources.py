@@ -89,6 +89,11 @@ class ImageSource(ABC):
         """Whether a schema may name which of an image's attributes are its label."""
         return False
 
+    @property
+    def beside(self) -> Sequence[str]:
+        """Names of what stands beside images and labels: ids, attributes, or what the schema leaves out."""
+        return ()
+
     @abstractmethod
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return the raw labels, ``(N,)``.
