@@ -441,7 +441,8 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
-    known = {*ImageSchema.of(schema).named_beside, *(schema.label.attributes if schema.label else ())}
+    described = ImageSchema.of(schema)
+    known = {*described.named_beside, *(described.label.attributes if described.label else ())}
     for name in source.beside:
         if name not in known:
             message = "the data has it and the schema does not; declare it under attributes, or it will not be read"
