@@ -43,8 +43,6 @@ from doublure.releasing.verifying import CARD, VERSION, verify
 from doublure.releasing.writing import WRITERS, Writer, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.run.weights import EDITED
-from doublure.schema import ResolvedSchema
-from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.outputs import find_folder
@@ -339,7 +337,6 @@ def make_card(
                 *(f"{note}." for note in syn.notes),
                 *_of_a_database(syn.run),
                 *KINDS[syn.schema.kind].limits,
-                *_of_pixels(syn.schema),
                 _ERROR_LIMIT,
                 _UNIT_LIMIT[syn.guarantee.kind],
                 *limits,
@@ -347,14 +344,6 @@ def make_card(
             "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
         }
     )
-
-
-def _of_pixels(schema: ResolvedSchema) -> list[str]:
-    """Return what pixels do not show, of images with attributes."""
-    if schema.kind != "images" or not (names := list(ImageSchema.of(schema).attributes)):
-        return []
-    said = f"{', '.join(names[:-1])} and {names[-1]} leave" if len(names) > 1 else f"{names[0]} leaves"
-    return [f"Pixels follow from the label alone: {said} no trace in them."]
 
 
 def _of_a_database(run: Mapping[str, Any]) -> list[str]:
