@@ -93,14 +93,17 @@ def patients(many: int = 400) -> pd.DataFrame:
     )
 
 
+def released(folder: Path, schema: str, data: Any, n: int, **how: Any) -> Path:
+    plan = db.plan(db.Schema.parse(schema), epsilon=3.0, delta=1e-5)
+    ledger = db.Ledger.create(folder / "ledger", dataset="private", epsilon=3, delta=0.1)
+    syn = db.fit(data, plan, ledger=ledger, out=folder / "run", seed=1, progress=False)
+    db.release(syn, folder / "bundle", n=n, ledger=ledger, seed=2, progress=False, **how)
+    return folder / "bundle"
+
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kept")
-    plan = db.plan(db.Schema.parse(SCHEMA), epsilon=3.0, delta=1e-5)
-    ledger = db.Ledger.create(folder / "ledger", dataset="stays", epsilon=3, delta=0.1)
-    syn = db.fit(patients(), plan, ledger=ledger, out=folder / "run", seed=1, progress=False)
-    db.release(syn, folder / "bundle", n=600, ledger=ledger, seed=2, progress=False)
-    return folder / "bundle"
+    return released(tmp_path_factory.mktemp("kept"), SCHEMA, patients(), 600)
 
 
 def contents(folder: Path, rows: pd.DataFrame | None = None, **told: Any) -> tuple[int, int] | None:
@@ -210,12 +213,7 @@ def shop(many: int = 200) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def related(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("related")
-    plan = db.plan(db.Schema.parse(RELATED), epsilon=3.0, delta=1e-5)
-    ledger = db.Ledger.create(folder / "ledger", dataset="shop", epsilon=3, delta=0.1)
-    syn = db.fit(shop(), plan, ledger=ledger, out=folder / "run", seed=1, progress=False)
-    db.release(syn, folder / "bundle", n=300, ledger=ledger, seed=2, formats=["csv"], progress=False)
-    return folder / "bundle"
+    return released(tmp_path_factory.mktemp("related"), RELATED, shop(), 300, formats=["csv"])
 
 
 ACROSS = {

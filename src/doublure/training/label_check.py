@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from doublure.training.job import Job
 
 _MOST_SEEN, _MOST_EPOCHS = 120_000, 10
-"""Images that a classifier sees in all its epochs, at most."""
+"""Images that a classifier sees, up to whole epochs, and most epochs."""
 
 _BATCH, _RATE = 64, 2e-3
 _CHANNELS = (32, 64)

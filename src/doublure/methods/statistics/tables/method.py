@@ -82,8 +82,8 @@ class TableStatistics(StatisticsStrategy[S]):
         parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
         # Whether a target of more values is drawn last is decided by the forecast, once the noise is known.
-        later = settings.within is None and structure is None and not within and target and _values(schema, target)
-        later = later and len(counted) > 1
+        later = settings.within is None and structure is None and not within and len(counted) > 1
+        later = later and bool(target and _values(schema, target))
         return settings.model_copy(update={"within": None if later else within, "structure": structure})
 
     @override
@@ -118,14 +118,9 @@ class TableStatistics(StatisticsStrategy[S]):
         ways = {way: _with_pairs(schema, settings, way, noise) for way in ("within", "beside")}
         if not plan_releases(schema, settings.within or "").pairs_within:
             return ways["beside"].model_copy(update={"pairs": None})
-        apart = [
-            names for names in parse_focus(schema, settings.focus) if len(names) > 1 and settings.within not in names
-        ]
-        if (
-            settings.pairs is None and apart
-        ):  # a pair that is asked for by itself is noisier as a margin of a third column
-            return ways["beside"]
-        if settings.pairs is None and settings.paired is None:
+        focus = parse_focus(schema, settings.focus)  # a pair by itself is noisier as the margin of a third column
+        apart = any(len(names) > 1 and settings.within not in names for names in focus)
+        if settings.pairs is None and settings.paired is None and not apart:
             hidden = [
                 _forecast(schema, own, self.accesses(schema, own, noise)).hidden_relations() for own in ways.values()
             ]
