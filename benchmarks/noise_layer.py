@@ -5,8 +5,8 @@
 
 ``noisecritic`` on 1,197 of scikit-learn's digits of 8 x 8 pixels, all else equal: "with" clips a record's features to
 C = 1 and adds noise of σ = 1.5 to them, "without" does neither (a bound and a noise that are as good as none, in the
-same network). Each is fitted for a short and a long time. Features and labels are those of a convolutional classifier
-of the real images; what is looked for are the claims:
+same network), "with, batch normalisation" has the generator of 2018 (§5.2). Each is fitted for a short and a long time.
+Features and labels are those of a convolutional classifier of the real images; what is looked for are the claims:
 
 - conditional generation: synthetic images whose asked label the classifier sees;
 - diversity: real test images among the synthetic ones (recall), and quality: the other way round (precision);
@@ -55,7 +55,8 @@ NETWORKS = {
     "channels": [32, 16],
     "critic_channels": [16, 32],
 }
-LAYERS = {"with": {}, "without": {"feature_clip": 1e9, "feature_noise": 1e-9}}
+LAYERS: dict[str, dict[str, Any]] = {"with": {}, "without": {"feature_clip": 1e9, "feature_noise": 1e-9}}
+LAYERS["with, batch normalisation"] = {"normalisation": "batch"}  # in the generator, as in 2018 (§5.2)
 RULE = EstimatorConfig(pairs=200, features="pixels", artificial=LOOKED_AT)
 SHOWN = {
     "asked": "shows its label",
