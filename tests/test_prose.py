@@ -10,7 +10,7 @@ from sentences import LONGEST, MEAN, of_markdown, read, split, words
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LEFT = {
-    "evidence/benchmarks", "evidence/papers", "evidence/methods", "evidence/scale", "evidence/relational",
+    "evidence/benchmarks", "evidence/methods", "evidence/scale", "evidence/relational",
     "evidence/federated", "evidence/evaluate", "evidence/attacks", "evidence/latent", "evidence/promise",
     "evidence/journal/images", "evidence/journal/series", "evidence/journal/tables",
 }  # fmt: skip
