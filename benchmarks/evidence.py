@@ -39,7 +39,7 @@ from results import finished, mean_and_half, rank_correlation
 ROOT = Path(__file__).resolve().parents[1]
 MAP = ROOT / "docs" / "evidence.yaml"
 UNKEPT = "no row is kept"
-NAMED = ("row", "paper", "paper ≈", "target", "elsewhere", "best known elsewhere", "σ", "δ", "ε", "γ")
+NAMED = ("row", "paper", "paper ≈", "target", "elsewhere", "best of others", "σ", "δ", "ε", "γ")
 """Headers of columns that hold settings, or others' figures, whose place the line's name or the page's text gives."""
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)?\.\d+|\d{1,3}(?:,\d{3})+|\d+"
 _UNIT = r"(?:%|points?\b|seconds\b|minutes\b|hours\b|(?:CPU |core )?(?:s|min)\b|[KMG]i?B\b)"

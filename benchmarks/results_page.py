@@ -272,7 +272,9 @@ def facts() -> Mapping[str, Any]:
             for who in ("ours:statistics", "aim-mbi")
         },
         "alone": {
-            who: f"{named(tables('adult', 1.0, 'one_way'), who).value:.4f}" for who in ("ours:statistics", "aim-mbi")
+            data: [f"{named(found, 'ours:statistics').value:.4f}", f"{NAMES[other.who]} {other.value:.4f}"]
+            for data in ("adult", "mushroom")
+            if (other := best(found := tables(data, 1.0, "one_way"), most=False))
         },
         "cpu": {
             who: {data: seconds(data, 1.0, who) for data in ("adult", "mushroom", "diabetes130")}
@@ -299,7 +301,7 @@ def opening() -> str:
     """Return the README with its lines of the headline table."""
     names = {"AUC ↑": "AUC on real rows ↑", "accuracy ↑": "accuracy on real images ↑"}
     lines = {(each.what, each.epsilon, each.measure): each for each in headline()}
-    rows = ["| data | ε | measure | doublure | best known elsewhere | real data |", "|---|--:|---|---|---|--:|"]
+    rows = ["| data | ε | measure | doublure | best of others | real data |", "|---|--:|---|---|---|--:|"]
     for key in OPENING:
         found = lines[key]
         rows.append("| " + " | ".join(found._replace(measure=names.get(found.measure, found.measure))) + " |")

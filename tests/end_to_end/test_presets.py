@@ -103,11 +103,14 @@ def whole_way(folder, doublure, preset, schema, data, claim, settings):
         ("triastcyn2019", IMAGES, pictures, {}, NETWORKS | {"estimate_features": "pixels"}, "empirical"),
     ],
 )
-def test_a_strangers_files_become_a_card(tmp_path, run, doublure, preset, schema, made, claim, settings, kind):
+def test_a_strangers_files_become_a_card(tmp_path, run, doublure, capsys, preset, schema, made, claim, settings, kind):
     data = made(tmp_path / "files") if made is pictures else made(tmp_path)
     planned, card = whole_way(tmp_path, doublure, preset, schema, data, claim, settings)
     assert card["guarantee"]["kind"] == kind
     assert planned["warnings"][0] == sentence(preset)
+    run_guarded(app, ["sample", str(tmp_path / "run"), "-n", "9", "-o", str(tmp_path / "again.npz")])
+    said = capsys.readouterr().out
+    assert ("nothing limits what these images tell of you" in said) == (kind == "empirical")  # as release says
 
 
 def test_an_estimate_above_its_ceiling_leaves_the_worst_case_in_plain_words(tmp_path, run, doublure, capsys):

@@ -70,7 +70,7 @@ def sample(
     """Make synthetic records; it costs nothing."""
     from doublure.data.databases.address import is_database
     from doublure.data.databases.streaming import table_output
-    from doublure.releasing.plain_words import absurd
+    from doublure.releasing.plain_words import opening_warning
     from doublure.releasing.writing import WorkerProcesses, write_sample, write_syntheses
     from doublure.run.continuing import read_readings
     from doublure.run.loading import load
@@ -114,7 +114,7 @@ def sample(
         result["files"] = files
     records = KINDS[syn.schema.kind].records
     to = out if syntheses is None else f"each of {files[0]} … {files[-1]}"
-    said = absurd(syn.guarantee.model_dump()) or f"{syn.guarantee.watermark}."
+    said = opening_warning(syn.guarantee.model_dump(), records) or f"{syn.guarantee.watermark}."
     text = f"Wrote {count:,} synthetic {records} to {to}. {said}"
     return VerbResult(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 

@@ -47,7 +47,7 @@ PRESETS: Registry[PaperPreset] = Registry(
                 table={"loss": "wgan-gp", "numerics": "scaled"},
                 series={"loss": "wgan-gp", "generator_type": "lstm", "critic_type": "mlp"},
             ),
-            better="Method statistics did better wherever both were measured",
+            better="Method statistics did better by most measures",
         ),
         "triastcyn2018": PaperPreset(
             paper="Triastcyn & Faltings 2018",
@@ -66,7 +66,7 @@ PRESETS: Registry[PaperPreset] = Registry(
             method="latentgan",
             # section III-B: a DP-GAN learns latents; what G_p leaves out is not drawn
             settings=ByKind("preset", images={"teacher": "critic", "detail": 0}, table={"teacher": "critic"}),
-            better="The setting teacher=mixture did better where both were measured",
+            better="The setting teacher=mixture did better on digits",
             called="dpmi",
         ),
         "triastcyn2022": PaperPreset(
@@ -104,7 +104,7 @@ def sentence(name: str) -> str:
 
     Example:
         >>> sentence("chen2021")
-        'preset chen2021: method latentgan as in Chen et al. 2021. The setting teacher=mixture did better where ...'
+        'preset chen2021: method latentgan as in Chen et al. 2021. The setting teacher=mixture did better on digits'
     """
     preset = PRESETS[name]
     return f"{_PREFIX}{name}: method {preset.method} as in {preset.paper}. {preset.better}"

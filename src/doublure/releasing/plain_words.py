@@ -72,15 +72,19 @@ def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
     return f"{plain_words(guarantee, KINDS[schema.kind].records)[0]}\n{sentence}"
 
 
-def absurd(guarantee: Mapping[str, Any]) -> str | None:
-    """Return the card's first sentence on an ε that protects hardly anybody; None for any other claim.
+def opening_warning(guarantee: Mapping[str, Any], records: str = "rows") -> str | None:
+    """Return the card's first sentence on a claim that protects hardly anybody, or nobody; None for any other claim.
 
     Example:
-        >>> absurd({"kind": "dp", "epsilon": 1.0, "delta": 1e-5}) is None
+        >>> opening_warning({"kind": "dp", "epsilon": 1.0, "delta": 1e-5}) is None
         True
-        >>> absurd({"kind": "dp", "epsilon": 125_100.0, "delta": 1e-5, "unit": "person"})
+        >>> opening_warning({"kind": "dp", "epsilon": 125_100.0, "delta": 1e-5, "unit": "person"})
         'Suppose that a coin decides ... is right up to 100 times in 100, ... This protects hardly anybody.'
+        >>> opening_warning({"kind": "empirical"}, "images")
+        'If your records are among the private ones: nothing limits what these images tell of you.'
     """
+    if guarantee.get("kind") == "empirical":
+        return _empirical(guarantee, records)[0]
     said = _coin(guarantee, _unit(guarantee)) if guarantee.get("kind") in COVERED else []
     return next((sentence for sentence in said if HARDLY_ANYBODY in sentence), None)
 
