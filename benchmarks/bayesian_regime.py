@@ -40,6 +40,8 @@ def watched(cell: Mapping[str, Any]) -> Iterator[None]:
 
     def fed(accountant: BayesianAccountant, distances: Any, *given: Any, **named: Any) -> None:
         step(accountant, distances, *given, **named)
+        if accountant.total_steps < EVERY:
+            return  # a rehearsal, on no record
         seen.extend(distances)
         taken = accountant.steps_taken
         if taken % EVERY and taken != accountant.total_steps:
