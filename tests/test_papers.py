@@ -24,9 +24,8 @@ def _rows(text: str) -> list[list[str]]:
 
 
 ROWS = [(name, cells) for name, text in SECTIONS.items() for cells in _rows(text)]
-COMMANDS = dict(
-    re.findall(r"^- `(\w+)`: (.+)$", (EVIDENCE / "journal" / "papers.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-)
+HOW = (EVIDENCE / "journal" / "papers.md").read_text(encoding="utf-8")
+COMMANDS = dict(re.findall(r"^- `(\w+)`: (.+)$", HOW, flags=re.MULTILINE))
 LONGEST = 220
 """Letters of a cell: what is longer is two rows."""
 READ = 2_700
