@@ -63,8 +63,9 @@ def test_another_row_is_caught_whichever_it_is(evidence, monkeypatch):
             return {key: other(each, turned) for key, each in value.items()}
         if isinstance(value, list):
             return [other(each, turned) for each in value]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return (1 - value if turned else value) / 3 + 0.11 if number else value
+        if isinstance(value, bool):
+            return not value
+        return (1 - value if turned else value) / 3 + 0.11 if isinstance(value, int | float) else value
 
     def planting(name, wanted):
         rows = select(name, wanted)

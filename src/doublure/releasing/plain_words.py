@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.access import COVERED
 from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, OF_RECORDS, figure, odds_factor
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
@@ -83,10 +82,8 @@ def opening_warning(guarantee: Mapping[str, Any], records: str = "rows") -> str 
         >>> opening_warning({"kind": "empirical"}, "images")
         'If your records are among the private ones: nothing limits what these images tell of you.'
     """
-    if guarantee.get("kind") == "empirical":
-        return _empirical(guarantee, records)[0]
-    said = _coin(guarantee, _unit(guarantee)) if guarantee.get("kind") in COVERED else []
-    return next((sentence for sentence in said if HARDLY_ANYBODY in sentence), None)
+    first = plain_words(guarantee, records)[0]
+    return first if HARDLY_ANYBODY in first or guarantee.get("kind") == "empirical" else None
 
 
 def coin_sentence(guarantee: Mapping[str, Any]) -> str:
