@@ -72,7 +72,7 @@ def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
 
 
 def opening_warning(guarantee: Mapping[str, Any], records: str = "rows") -> str | None:
-    """Return the card's first sentence on a claim that protects hardly anybody, or nobody; None for any other claim.
+    """Return the card's first sentence on a claim that limits next to nothing; None for any other claim.
 
     Example:
         >>> opening_warning({"kind": "dp", "epsilon": 1.0, "delta": 1e-5}) is None
