@@ -254,9 +254,9 @@ def charts() -> dict[str, str]:
 
 
 def seconds(data: str, epsilon: float, who: str) -> str:
-    """Return a peer's processor seconds, and those of its most expensive setting."""
-    found = [each for each in tables(data, epsilon, "cpu_seconds") if each.who == who]
-    return f"{named(found, who).value:.0f}" if found else "–"
+    """Return a peer's processor seconds by its most expensive setting, whose figures are its best."""
+    found = [each.value for each in tables(data, epsilon, "cpu_seconds") if each.who == who]
+    return f"{max(found):,.0f}" if found else "–"
 
 
 def facts() -> Mapping[str, Any]:
