@@ -138,6 +138,12 @@ def test_a_type_of_a_new_nature_works(tmp_path):
     assert "3:00/km to 7:00/km" in (tmp_path / "bundle" / "card.html").read_text(encoding="utf-8")
 
 
+def test_a_method_for_images_works(tmp_path):
+    assert lines_of(EXTENDING[2], tmp_path) == ["True"]
+    method = EXTENDING[2].partition("class Averages")[2].partition("registry.register")[0]
+    assert len([line for line in method.splitlines() if line.strip()]) <= 25
+
+
 def test_what_is_added_from_outside_works(tmp_path):
     claim, typed, sampled, attacked, measured = lines_of(EXTENDING[0], tmp_path)
     assert claim.startswith("(ε=1, δ=1e-06)-differentially private for one person")

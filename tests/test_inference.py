@@ -262,3 +262,19 @@ def test_a_mean_is_shown_with_the_digits_that_its_interval_tells():
     assert row.shown == ("0.00", "0.00", "0.46", "−0.10", "0.30", "0.07")
     wide = MeanInterval(column="n", value=825.3, low=819.239, high=831.359, naive_low=1.0, naive_high=2.0, real=1e6)
     assert wide.shown == ("825.3", "819.2", "831.4", "1.0", "2.0", "1,000,000.0")
+
+
+def test_an_open_interval_says_why_and_what_to_do():
+    """No interval of all numbers without a reason; a closed one has none."""
+    draw = np.random.default_rng(0)
+    lost = inference.logistic(synthesizer(draw, noise=400.0), "ill", "yes", ["sex"])
+    opened = [each for each in lost if not math.isfinite(each.high)]
+    assert opened
+    assert all("at this ε noise hides its rows" in each.note and "plan with more ε" in each.note for each in opened)
+    empty = inference.combine([0.4, math.nan, 0.5], [0.01, math.nan, 0.01])
+    assert "some synthesis has no rows for it" in empty.note
+    steps = inference.combine([3.0, 3.0, 3.0], [0.01] * 3)
+    assert "moves in steps" in steps.note
+    assert "ask for a share or a mean" in steps.note
+    assert inference.combine([0.41, 0.49, 0.36], [0.0004] * 3).note == ""
+    assert all(each.note == "" for each in inference.shares(synthesizer(draw), "sex"))

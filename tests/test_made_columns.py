@@ -389,7 +389,7 @@ def test_a_locale_and_a_pattern_are_checked_by_the_plan() -> None:
         db.plan(db.Schema.parse(HEAD + LEARNED + "  a: {type: fake, as: city, locale: de_DD}\n"), epsilon=1, delta=1e-6)
     assert caught.value.field == "a.locale"
     short = db.Schema.parse(HEAD + LEARNED + '  a: {type: id, pattern: "P{2 digits}"}\n')
-    with pytest.raises(SettingError, match="room for 99 ids, and 300 rows need one"):
+    with pytest.raises(SettingError, match="room for 99 ids, not for 300 rows"):
         db.plan(short, epsilon=1, delta=1e-6)
 
 

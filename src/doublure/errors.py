@@ -24,6 +24,7 @@ Every message is one line that names the field and the remedy, and never a priva
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import partial
@@ -53,10 +54,13 @@ def counted(number: int, word: str) -> str:
     """Return a number and its word, in the plural where there are several or none.
 
     Example:
-        >>> counted(1, "run"), counted(1200, "noisy step"), counted(0, "release")
-        ('1 run', '1,200 noisy steps', '0 releases')
+        >>> counted(1, "run"), counted(1200, "noisy step"), counted(0, "entry")
+        ('1 run', '1,200 noisy steps', '0 entries')
     """
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    if number != 1 and word != "series":
+        word = re.sub("([^aeiou])y$", r"\1ie", word)
+        word += "es" if re.search("(s|sh|ch)$", word) else "s"
+    return f"{number:,} {word}"
 
 
 def escaped(text: str) -> str:

@@ -14,6 +14,8 @@ Interval: TypeAlias = tuple[float, float]
 
 LEVEL = 0.95
 """The coverage of every interval, unless said otherwise."""
+IN_95_OF_100 = 1.96
+"""Standard deviations of noise within which 95 of 100 counts are."""
 
 
 class Result(Model):

@@ -146,8 +146,8 @@ class InternalReport(Document):
             ValueError: It is no such result.
             WasEdited: It is one, and not as it was written.
         """
-        found = cls.model_validate_json(content)
         written = json.loads(content)
+        found = cls.model_validate(written)
         if written.pop(_DIGEST, None) != _digest(written):
             raise WasEdited
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from dataclasses import replace
 
@@ -211,3 +212,22 @@ def test_canaries_under_f_dp_are_judged_by_the_plans_own_noise(small, sides):
     assert not found.alarm
     assert found.notes[1].startswith("Under the plan’s noise, as many right guesses or more")
     assert 0 <= found.lower_bound < small.epsilon
+
+
+def test_canaries_need_no_rows_kept_aside(files, capsys):
+    """A steward who kept none is told which attack is left, by a command that runs as it stands."""
+    run, data = files
+    code, said = say(capsys, run, "--attack", "gan-leaks", "--attack", "one-run", *data[:2])
+    assert (code, said["error"]["field"]) == (2, "--holdout")
+    assert said["error"]["message"] == "is needed by gan-leaks: fitted records are compared with others"
+    command = said["error"]["remedy"].partition("doublure audit ")[2]
+    code, said = say(capsys, *shlex.split(command))
+    assert code == 0
+    (found,) = said["result"]["report"]["attacks"]
+    assert found["skipped"] is None
+    assert found["rates"]
+
+
+def test_a_plan_says_before_a_fit_what_an_audit_needs(small):
+    plan = db.load(small.run).plan
+    assert f"keep some units ({plan.schema.unit.name}) aside" in plan.explain()

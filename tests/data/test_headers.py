@@ -99,7 +99,7 @@ def test_a_draft_names_columns_that_share_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rename", "message"),
     [
-        ("{total: [a]}", r"^rename.total: stands 2 times in the header, and has 1 new names"),
+        ("{total: [a]}", r"^rename.total: stands 2 times in the header, and has 1 new name"),
         ("{none: a}", r"^rename.none: is not a column of the data"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from doublure.evaluate import evaluate_table, verdict
 from doublure.report import tiles
+from doublure.report.evaluation import PAGES
 from doublure.schema import Schema
 
 
@@ -153,6 +154,13 @@ def test_a_lost_relation_comes_first_and_does_not_flatter(shuffle_columns):
     assert said.lines[0].startswith("Lost: x0 × x1, Cramér’s V")
     assert 40 < figures(found)["coherence"].value < 60
     assert figures(found)["overall"].value < 85
+    assert [line for line in said.lines if "of 100, a mean that hides 1 lost pair (" in line]
+    on_top = PAGES["table"].content(found)
+    assert (
+        {tile.name: tile.figure for tile in on_top.tiles}["Coherence"]
+        == on_top.more["overall"]["lost"]
+        == "1 lost pair"
+    )
     assert "related" in found.to_json()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
 from doublure.errors import SettingError
+from doublure.methods.method import QuestionForecast
 from doublure.methods.statistics.tables import noisy_tables
+from doublure.planning.forecasts import forecast_plan
 
 SCHEMA = """
 doublure: 1
@@ -97,3 +102,50 @@ def test_what_is_no_column_or_pair_is_refused_in_one_line(wrong):
 
 def test_a_pair_with_the_target_may_be_in_focus():
     assert planned(focus=("a & y",)).settings.focus == ("a & y",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "focus"),
+    [({"within": ""}, ("a", "b & d")), ({"pairs": "beside"}, ("a & y", "b & d")), ({"pairs": "within"}, ("a & y",))],
+)
+def test_the_plan_says_how_well_each_question_will_be_known(tmp_path, settings, focus):
+    """By the noise that the fit then has."""
+    plan, bought = errors(tmp_path, focus=focus, **settings)
+    found = forecast_plan(plan).questions
+    assert [" & ".join(each.columns) for each in found] == list(focus)
+    for each in found:
+        names, within = {*each.columns}, plan.settings.within
+        tables = {key: error for key, error in bought.items() if names == {*key}}
+        if not tables:  # the margin of every table within the target
+            assert settings == {"pairs": "within"}
+            precision = sum(1 / (3 * error**2) for key, error in bought.items() if names < {*key} and within in key)
+            tables = {(): precision**-0.5}
+        # The more pairs are counted, the less often each: as many as may be is the worst.
+        most = 2.0 if len(names) > 1 and within not in names else 1.3
+        assert 0.7 <= each.margin / (1.96 * min(tables.values())) <= most
+    lines = plan.explain().splitlines()
+    assert [line for line in lines if line.startswith("Focus: ")] == [f"Focus: {each.words}" for each in found]
+
+
+def test_a_question_in_focus_is_forecast_to_be_known_better():
+    plain, focused = (
+        forecast_plan(planned(within="", focus=("a & c",))),
+        forecast_plan(planned(within="", focus=("a & c", "b & d"))),
+    )
+    assert plain.questions[0].margin < focused.questions[0].margin  # another question takes places
+    known = [
+        QuestionForecast(columns=("a", "b"), distance=0.1, margin=9.0, hidden=hidden).known
+        for hidden in (0.01, 0.05, 0.15, 0.5, None)
+    ]
+    words = ("well known", "roughly known", "hardly known", "lost", "not counted together")
+    assert all(each.startswith(word) for each, word in zip(known, words, strict=True))
+
+
+def test_the_command_gives_each_question_as_json(tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(SCHEMA)
+    words = ["plan", str(tmp_path / "s.yaml"), "--epsilon", "1", "--delta", "1e-6", "--json"]
+    assert run_guarded(app, [*words, "--set", 'focus=["a & c"]', "--set", "within="]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["result"]["focus"]
+    assert [(each["columns"], each["distance"] > 0, each["margin"] > 0) for each in told] == [(["a", "c"], True, True)]
+    assert run_guarded(app, words) == 0
+    assert "focus" not in json.loads(capsys.readouterr().out.splitlines()[-1])["result"]

@@ -204,7 +204,7 @@ def test_columns_first_rows_and_margins_stand_in_one_table(card, parse):
         assert part in text
     assert "A count is off by about ± 120 people." in text
     assert "from ± 66 (age) to ± 173 (sex); ± 120 is the middle one" in text
-    assert "of 60,000 private people, and this release has 30,000 rows: multiply a count of its rows by 2 first" in text
+    assert "of 60,000 private people, and this release of 30,000: multiply a count of its rows by 2 first" in text
     assert "b" not in page.tags[page.tags.index("table") : page.tags.index("table") + 40]
 
 

@@ -38,11 +38,11 @@ def data(tmp_path):
 def test_the_owner_is_told_of_both_kinds_and_how_to_keep_them(data, tmp_path):
     notes = NOTES["table"](schema('["<0.2"]'), data)
     assert [each.line for each in notes if each.column == "low"][:1] == [
-        "low: 17 cells are empty and 3 say <0.2, and all that is missing comes out as <0.2; "
+        "low: 17 empty cells and 3 that say <0.2: all that is missing comes out as <0.2; "
         "missing: ['', <0.2] keeps both in their shares"
     ]
     list_misfits(schema('["<0.2"]'), data, tmp_path / "misfits.csv", notes=notes)
-    assert "17 cells are empty and 3 say <0.2" in (tmp_path / "misfits.csv").read_text()
+    assert "17 empty cells and 3 that say <0.2" in (tmp_path / "misfits.csv").read_text()
     assert (tmp_path / "misfits.csv").stat().st_mode & 0o777 == 0o600
 
 

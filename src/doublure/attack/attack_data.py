@@ -112,7 +112,8 @@ class AttackData:
         claim: The claim under attack.
         fitted: All records of the fit, at most ``MOST_TARGETS``: to train a classifier on real records.
         seen: Targets that the fit has seen: as many as ``unseen`` holds.
-        unseen: Records of the same kind that it has not seen; the attacker has to separate both.
+        unseen: Records of the same kind that it has not seen; the attacker has to separate both. Without a holdout
+            none, as of ``reference``.
         reference: Other records that it has not seen, held by the attacker.
         sample: A number and a seed -> synthetic records.
         white_box: Internals, for white-box attacks.
@@ -183,7 +184,7 @@ def make_attack_data(
     schema: ResolvedSchema,
     claim: Claim,
     seen: tuple[Any, Units],
-    unseen: tuple[Any, Units],
+    unseen: tuple[Any, Units] | None,
     sample: Callable[[int, int], Any],
     *,
     seed: int = 0,
@@ -195,7 +196,7 @@ def make_attack_data(
         schema: Every fact known.
         claim: The claim under attack.
         seen: The records of the fit, and the unit of each.
-        unseen: Other records, likewise.
+        unseen: Other records, likewise; None where no attack compares with them.
         sample: A number and a seed -> synthetic records.
         seed: Fixes every random choice.
         more: Further fields of :class:`AttackData`.
@@ -204,7 +205,18 @@ def make_attack_data(
         DataError: There are too few records.
     """
     rng = np.random.default_rng([seed, 0])
-    (content, unit), (kept, kept_unit) = seen, unseen
+    content, unit = seen
+    if unseen is None:
+        if len(unit) < FEWEST:
+            raise DataError("has too few records to attack with", field="real", remedy=f"give at least {FEWEST}")
+        drawn = _some(unit, np.arange(len(unit)), MOST_TARGETS, rng)
+        own = _records(schema, content, unit, drawn, "the real records")
+        none = own.take(np.zeros(0, dtype=np.int64))
+        return AttackData(
+            schema=schema, claim=claim, fitted=own.content, seen=own, unseen=none, reference=none, sample=sample,
+            seed=seed, **more,
+        )  # fmt: skip
+    kept, kept_unit = unseen
     if min(len(unit), len(kept_unit) // 2) < FEWEST:
         remedy = f"give at least {2 * FEWEST} records that the fit never saw, and {FEWEST} that it did"
         raise DataError("has too few records to attack with", field="holdout", remedy=remedy)

@@ -17,6 +17,7 @@ from doublure.attack.attack_data import AttackData, RefittedSynthesizer
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
+from doublure.errors import counted
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import embed_records
 from doublure.support.arrays import Floats
@@ -142,5 +143,8 @@ def guessing_result(
         claim=claim,
         lower_bound=shown,
         alarm=alarm,
-        notes=(f"{len(scores)} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right.", *notes),
+        notes=(
+            f"{counted(len(scores), 'canary')}, {int(inside.sum())} of them in; {guesses} guesses, {right} right.",
+            *notes,
+        ),
     )

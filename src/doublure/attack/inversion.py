@@ -24,6 +24,7 @@ from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.records import intensities
 from doublure.data.images.sheets import contact_sheet, png
+from doublure.errors import counted
 from doublure.measures.classification import Labels
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.schema.columns import label
@@ -300,8 +301,8 @@ def _result(
             rates.append(RateEstimate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
         f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, trained on "
-        f"{len(data.reference):,} pictures that no classifier saw; accuracy {100 * identity.accuracy:.0f} % on others)"
-        f" gives the class at least {identity.threshold:.3f}, which other people reach in 1 of 100 comparisons."
+        f"{counted(len(data.reference), 'picture')} that no classifier saw; accuracy {100 * identity.accuracy:.0f} % "
+        f"on others) gives the class at least {identity.threshold:.3f}, which others reach in 1 of 100 comparisons."
     )
     return AttackResult(
         threat_model=THREAT_MODEL,

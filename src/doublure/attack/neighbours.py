@@ -19,6 +19,7 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
+from doublure.errors import counted
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
 from doublure.schema.columns import Column
@@ -67,7 +68,7 @@ def attack(data: AttackData) -> AttackResult:
         claim=data.claim,
         notes=(
             "Not a privacy measure.",
-            f"{n:,} records of each side, {len(released):,} synthetic ones; {ties:,} ties left out.",
+            f"{counted(n, 'record')} of each side, {len(released):,} synthetic; {counted(ties, 'tie')} left out.",
         ),
         pictures=_PICTURES[data.schema.kind](data, sides[0].content, who[:, 0], pairs),
     )

@@ -43,6 +43,8 @@ _PLACES = {
 }
 REFITS = frozenset({"shadow", "lira", "canary", "one-run"})
 """Attacks that refit the plan, once or many times."""
+OWN_RECORDS = frozenset({"canary", "one-run"})
+"""Attacks that make the records to compare with, and so need none that were kept aside."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "membership": tuple(name for name in _MEMBERSHIP if name not in REFITS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress, listen
+from doublure.support.views import list_values
 
 
 def audit(
@@ -43,7 +45,8 @@ def audit(
         run: A run folder, or a synthesizer in memory, which keeps no critic.
         attack: Names of attacks or of groups of them, see :data:`doublure.attack.registry.ATTACKS`.
         real: The data it was fitted on.
-        holdout: Real records of the same kind that it never saw; half of them go to the attacker.
+        holdout: Real records of the same kind that it never saw; half of them go to the attacker. Attacks with canaries
+            need none.
         shadows: Number of refits of an attack.
         seed: Fixes every random choice but privacy noise.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
@@ -59,6 +62,9 @@ def audit(
     wanted = table.named([attack] if isinstance(attack, str) else list(attack))
     if shadows < 1:
         raise SettingError("must be at least 1", field="shadows", remedy="use 16 or more")
+    compared = [name for name in wanted if name not in table.OWN_RECORDS]
+    if holdout is None and compared:
+        raise _no_holdout(run, real, compared)
     if isinstance(run, Synthesizer):
         syn, kept = run, None
     else:
@@ -70,6 +76,15 @@ def audit(
         )
         found = table.run(data, wanted)
     return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
+
+
+def _no_holdout(run: object, real: object, compared: Sequence[str]) -> SettingError:
+    """Return the refusal of attacks without a holdout, with the command of one that needs none."""
+    placed, data = (shlex.quote(str(each)) if isinstance(each, (str, Path)) else "" for each in (run, real))
+    command = f"doublure audit {placed or 'RUN'} --attack one-run --real {data or 'DATA'}"
+    message = f"is needed by {list_values(compared, 3)}: fitted records are compared with others"
+    remedy = f"give records that the fit never saw; if none were kept aside: {command}"
+    return SettingError(message, field="--holdout", remedy=remedy)
 
 
 _EPSILONS = tuple(float(epsilon) for epsilon in np.linspace(0.0, 12.0, 25))
@@ -98,18 +113,24 @@ def read_attack_data(
     shadows: int,
     progress: Progress,
 ) -> AttackData:
-    """Read both sides and return the attack data."""
+    """Read both sides and return the attack data.
+
+    Args:
+        syn: The synthesizer.
+        real: The data it was fitted on.
+        holdout: Records that it never saw; None where no attack compares with them.
+        inside: The training's internals.
+        seed: Fixes every random choice.
+        shadows: Number of refits of an attack.
+        progress: Receives progress events.
+    """
     progress.stage("read the real records")
     seen, kept = load_both(syn, real, holdout)
-    if kept is None:
-        remedy = "give records of the same kind that the fit never saw"
-        message = "is needed: an attack on members has to be compared with one on others"
-        raise SettingError(message, field="--holdout", remedy=remedy)
     return make_attack_data(
         ResolvedSchema.of(syn.schema.flat),
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
-        (kept.content, kept.unit),
+        None if kept is None else (kept.content, kept.unit),
         lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,

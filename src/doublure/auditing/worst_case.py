@@ -26,7 +26,7 @@ from doublure.auditing.white_box import make_refit
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
-from doublure.errors import SettingError
+from doublure.errors import SettingError, counted
 from doublure.methods import registry as methods
 from doublure.planning import plan as planned
 from doublure.report.audit import AttackReport
@@ -197,7 +197,7 @@ def judge_counts(inside: Floats, outside: Floats, claim: Claim, confidence: floa
         lower_bound=lower,
         alarm=claim.epsilon is not None and lower > claim.epsilon,
         notes=(
-            f"{len(inside):,} runs on each side; the bounds rest on {judges:,} of them.",
+            f"{counted(len(inside), 'run')} on each side; the bounds rest on {judges:,} of them.",
             f"If the trade-off were Gaussian: ε ≥ {bounds.gaussian_epsilon(mu, max(delta, 1e-12)):.2f}.",
             f"A perfect attack would have shown ε ≥ {_perfect(judges, confidence, delta):.2f}.",
             ABSENCE,

@@ -29,7 +29,10 @@ def audit(
     ] = None,
     real: Annotated[str | None, typer.Option(metavar=PLACE, help="The data it was fitted on.")] = None,
     holdout: Annotated[
-        str | None, typer.Option(metavar=PLACE, help="Real data of the same kind that it never saw.")
+        str | None,
+        typer.Option(
+            metavar=PLACE, help="Real data of the same kind that it never saw; --attack canary and one-run need none."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     shadows: Annotated[int, typer.Option(min=1, help="How often an attack that refits the model does so.")] = 16,

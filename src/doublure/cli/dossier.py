@@ -9,6 +9,7 @@ import typer
 
 from doublure.cli.options import PLACE, Config, Json
 from doublure.cli.terminal import VerbResult
+from doublure.errors import GateFailed, counted, escaped
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +32,7 @@ def dossier(
     """Write a privacy officer's file of a run. Internal.
 
     It holds the claim, the assumptions to sign, who saw what, what was published, what attacks showed, and the ledger.
+    It is written in any case; a part that is missing, edited or of another run ends with exit code 4.
     """
     from doublure.releasing.dossier import CapDecision
     from doublure.releasing.dossier import dossier as drawn
@@ -44,5 +46,11 @@ def dossier(
     page = named_page(out) if out is not None else run / "internal" / "dossier.html"
     check_places(page)
     decision = CapDecision(name=name, role=role, date=date)
-    write_private(page, drawn(run, ledger=ledger, decision=decision))
-    return VerbResult(data={"page": str(page), "internal": True}, text=f"Wrote {page} (internal: do not publish).")
+    made = drawn(run, ledger=ledger, decision=decision)
+    write_private(page, made.page)
+    gate = None
+    if made.problems:
+        what = f"{counted(len(made.problems), 'part')} cannot be trusted: {' '.join(made.problems).rstrip('.')}"
+        gate = GateFailed(what, field="dossier", remedy=f"do not sign it; it is written to {escaped(str(page))}")
+    data = {"page": str(page), "internal": True, "problems": list(made.problems)}
+    return VerbResult(data=data, text=f"Wrote {page} (internal: do not publish).", gate=gate)

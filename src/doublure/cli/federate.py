@@ -11,6 +11,7 @@ import typer
 from doublure.cli.options import PLACE, Again, Config, FitThreads, Json, Seed
 from doublure.cli.terminal import TerminalProgress, VerbResult, console, on_stderr
 from doublure.cli.verb import VerbApp
+from doublure.errors import counted
 
 _Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
 _TYPISTS = ("coordinator", "each owner", "coordinator", "coordinator")
@@ -78,7 +79,8 @@ def simulate(
     lines = [
         syn.guarantee.sentence,
         f"Wrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}.",
-        f"{syn.run['owners']['answered']} of {syn.run['owners']['of']} clients, {len(federated['rounds'])} rounds; "
+        f"{syn.run['owners']['answered']} of {syn.run['owners']['of']} clients, "
+        f"{counted(len(federated['rounds']), 'round')}; "
         + (f"in {missed} of them some were missed: see run.json." if missed else "none was missed."),
     ]
     known = federated.get("epsilon_where_lots_are_known")

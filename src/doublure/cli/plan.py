@@ -48,6 +48,7 @@ def plan(
     from doublure.methods.choice import AUTO
     from doublure.planning import least_epsilon
     from doublure.planning import plan as make
+    from doublure.planning.forecasts import forecast_plan
     from doublure.support.files import check_output
 
     if out is not None:
@@ -71,7 +72,8 @@ def plan(
     elif out is not None:
         made.save(out)
         said += f"\nWrote {out}"
-    return VerbResult(data=made.to_json(), text=made.explain() + said)
+    focus = [question.to_json() for question in forecast_plan(made).questions]
+    return VerbResult(data=made.to_json() | ({"focus": focus} if focus else {}), text=made.explain() + said)
 
 
 def _holds(out: Path, made: Plan) -> bool:

@@ -138,10 +138,8 @@ class Check:
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
         empty = [finding for finding in open_facts if finding.path.endswith(".missing")]
-        if len(empty) > 1:
-            lines.append(
-                f"# {len(empty)} columns do not say whether cells may be empty; where none may, one line does:"
-            )
+        if (count := len(empty)) > 1:
+            lines.append(f"# {count} columns do not say whether cells may be empty; where none may, one line does:")
             lines.append("#   defaults: {missing: false}")
         lines += self._of_file(open_facts)
         by_part: dict[tuple[str, str], list[Finding]] = {}

@@ -15,7 +15,7 @@ import pandas as pd
 
 from doublure.data.relational import open_related
 from doublure.data.relational.opening import LinkedTable
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.relational import RelationalSchema
 
 LEFT_OUT, _BARE = "are left out", "stay, and nothing hangs on them"
@@ -39,7 +39,7 @@ class LeftOut(NamedTuple):
     fate: str = LEFT_OUT
 
     def __str__(self) -> str:
-        return f"{self.why}: {self.rows:,} of {self.of:,} rows {self.fate}"
+        return f"{self.why}: {self.rows:,} of {counted(self.of, 'row')} {self.fate}"
 
     @property
     def line(self) -> str:

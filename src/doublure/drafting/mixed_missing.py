@@ -12,7 +12,7 @@ import numpy as np
 
 from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.opening import TableSource
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.columns import Column
 from doublure.schema.distinct_cells import distinct
 from doublure.support import yaml12 as yaml_text
@@ -35,8 +35,8 @@ class MixedMissing(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.empty:,} cells are empty and {self.coded:,} say {printable(self.text)}, and all that is missing "
-            f"comes out as {printable(self.text)}; {both_kinds(self.text)} keeps both in their shares"
+            f"{counted(self.empty, 'empty cell')} and {self.coded:,} that say {printable(self.text)}: all that is "
+            f"missing comes out as {printable(self.text)}; {both_kinds(self.text)} keeps both in their shares"
         )
 
     @property

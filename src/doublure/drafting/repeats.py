@@ -15,7 +15,7 @@ import pandas as pd
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.opening import open_table
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.schema import Schema
 from doublure.schema.unit import is_id_name, people_in
 
@@ -39,12 +39,12 @@ class RepeatedId(LabelCounts):
     """An id that stands in several rows."""
 
     def __str__(self) -> str:
-        return f"stands in several rows: {self.different:,} different in {self.rows:,} rows"
+        return f"stands in several rows: {self.different:,} different in {counted(self.rows, 'row')}"
 
     @property
     def line(self) -> str:
         """The counts with their column."""
-        return f"{printable(self.column)}: {self.different:,} different in {self.rows:,} rows"
+        return f"{printable(self.column)}: {self.different:,} different in {counted(self.rows, 'row')}"
 
 
 def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[RepeatedId]:
@@ -68,8 +68,8 @@ class LikelyId(LabelCounts):
 
     def __str__(self) -> str:
         return (
-            f"has {self.different:,} different texts in {self.rows:,} rows; if each names a person or a thing, make it "
-            "type: id, and say under unit whose it is"
+            f"has {counted(self.different, 'different text')} in {counted(self.rows, 'row')}; if each names a person "
+            "or a thing, make it type: id, and say under unit whose it is"
         )
 
     @property

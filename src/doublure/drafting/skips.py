@@ -15,7 +15,7 @@ import pandas as pd
 from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.opening import open_table
 from doublure.drafting.storage_types import SHARE
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.columns import Column, label
 from doublure.schema.distinct_cells import distinct
 from doublure.schema.schema import Schema
@@ -47,8 +47,8 @@ class SkippedBlock(NamedTuple):
         if self.answer is not None:
             then = {name: "missing" for name in self.names}
             rule = f"{{implies: {yaml_text.inline({'when': dict([self.answer]), 'then': then})}}}"
-        counted = f"missing together in {self.rows:,} of {self.some:,} rows" if len(self.names) > 1 else "missing"
-        return f"{counted}; if that is so in any such table, declare {rule}"
+        said = f"missing together in {self.rows:,} of {counted(self.some, 'row')}" if len(self.names) > 1 else "missing"
+        return f"{said}; if that is so in any such table, declare {rule}"
 
     @property
     def line(self) -> str:

@@ -200,7 +200,7 @@ def _distances(schema: Schema) -> Iterable[tuple[str, str, float, float]]:
 
 
 class _TimedGap(RealColumn):
-    """A gap between moments.
+    """A gap between moments: a number of its own, which no schema has.
 
     Attributes:
         above: The integers of the later one.

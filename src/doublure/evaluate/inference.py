@@ -57,6 +57,11 @@ SYNTHESES = 20
 """Syntheses behind an estimate, if not given: Student's quantile then has some ten degrees of freedom or more."""
 _ROWS = 20_000
 """Synthetic rows that show the mean of the numbers within a cell, and give the naive intervals beside."""
+_MORE = "plan with more ε, put its columns in focus"
+_LOST = f"at this ε noise hides its rows, with or without the value; {_MORE}, or group rare values under other"
+_NO_ROWS = f"at this ε some synthesis has no rows for it, or no finite variance; {_MORE}, or ask for larger groups"
+_STEPS = "every synthesis gives the same figure, which moves in steps, as a median does; ask for a share or a mean"
+"""Why an interval is of all numbers, and what to do."""
 _IN_PAIRS = 2
 """Most explaining columns of a logistic regression whose equation is linear in the counts of pairs."""
 
@@ -75,6 +80,7 @@ class IntervalEstimate:
         naive: The interval that rows of one synthesis would give if they were taken for real ones: too narrow, and
             around their own estimate. It is here as a warning.
         dates: Value, low and high as the column writes them, where it holds dates or moments.
+        note: Why the interval is of all numbers, and what to do; empty where it is not.
     """
 
     name: str
@@ -83,6 +89,7 @@ class IntervalEstimate:
     high: float
     naive: tuple[float, float]
     dates: tuple[str, str, str] | None = None
+    note: str = ""
 
     def within(self, lowest: float, highest: float) -> IntervalEstimate:
         """Return it with the part of the interval between two numbers; of none of it, the nearest of them."""
@@ -276,7 +283,8 @@ def combine(
         )
     naive = _interval(float(q[0]), float(np.sqrt(v[0])))
     if not np.isfinite([*q, *v]).all() or np.ptp(q) == 0:
-        return _estimate(name, float(q.mean()), math.inf, naive)
+        note = _STEPS if np.isfinite(v).all() and np.isfinite(q).all() else _NO_ROWS
+        return replace(_estimate(name, float(q.mean()), math.inf, naive), note=note)
     between, own = (1 + 1 / len(q)) * float(q.var(ddof=1)), float(v.mean())
     total = max(between - own, each * own)
     degrees = (len(q) - 1) * (total / between) ** 2
@@ -596,4 +604,5 @@ def _interval(value: float, error: float) -> tuple[float, float]:
 
 def _estimate(name: str, value: float, error: float, naive: tuple[float, float]) -> IntervalEstimate:
     low, high = _interval(value, error)
-    return IntervalEstimate(name=name, value=float(value), low=low, high=high, naive=naive)
+    note = "" if math.isfinite(error) else _LOST
+    return IntervalEstimate(name=name, value=float(value), low=low, high=high, naive=naive, note=note)

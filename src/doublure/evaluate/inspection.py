@@ -21,7 +21,7 @@ from typing import Any
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.data.records import handed_out
-from doublure.errors import DataError, SettingError
+from doublure.errors import DataError, SettingError, counted
 from doublure.evaluate.evaluation import about
 from doublure.measures.fault_tests import FEW, LEVEL, MARGIN, FaultStatistic, FaultTest, decide
 from doublure.measures.images.fault_tests import ROUGH, InspectionSets, count_flops, run_fault_tests
@@ -99,7 +99,9 @@ class _Request:
         runs, size, seed = len(self.right), self.size, self.seed
         seconds = estimate_seconds(Work(flops=flops, steps=steps, memory_bytes=0))
         how = (
-            f"then train networks for {steps:,} steps: some {seconds:.0f} s of a core" if steps else "train no network"
+            f"then train networks for {counted(steps, 'step')}: some {seconds:.0f} s of a core"
+            if steps
+            else "train no network"
         )
         records = KINDS[self.syn.schema.kind].records
         self.listener.stage(f"draw {size * (runs + 3 if runs else 3):,} synthetic {records}, {how}")
@@ -262,7 +264,7 @@ def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
 
 
 def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:
-    trained_on = f"Classifiers were trained on {trained:,} images of the {{}} and applied to others."
+    trained_on = f"Classifiers were trained on {counted(trained, 'image')} of the {{}} and applied to others."
     if right == 1:
         return (
             trained_on.format("reference run"),
@@ -283,8 +285,8 @@ def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:
             "and likeness where there are two others.",
         )
     return (
-        f"Classifiers were trained on {trained:,} images of the same run and applied to others: a fault in a minority "
-        "of the images stands out against the rest.",
+        f"Classifiers were trained on {counted(trained, 'image')} of the same run and applied to others: a fault in a "
+        "minority of the images stands out against the rest.",
         "Nothing was tested. What stands out may lie in the nature of the images (an eight is an eight upside down): "
         "give a reference run that is known to be correct.",
     )

@@ -122,6 +122,7 @@ def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:
 
 def _by_no_list(column: Column) -> Column:
     """Return a column that reads any text as a value."""
+    # Not the column's own nature: a list of which nothing is known, so that no value is outside it.
     other = column.fallback or free_word([*column.missing_tokens, *map(label, column.domain)])
     return CategoryColumn(values=Learn(learn=1.0), other=other, missing=column.missing)
 

@@ -32,7 +32,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from doublure.errors import DataError, SettingError
+from doublure.errors import DataError, SettingError, counted
 from doublure.intervals import Interval, Result
 from doublure.measures.divergence import Neighbourhood, Rows, divergence
 from doublure.measures.embedding import embed_table
@@ -146,9 +146,9 @@ class ExpectedLoss(Result):
             f"Empirical estimate for this data set only: expected privacy loss μ={self.mu:.4g} (95 % over "
             f"the pairs alone: {low:.4g} to {high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can "
             "show. This is not ε and bounds no individual's risk.",
-            f"It rests on distances in the features {self.space} ({self.width} numbers), {self.artificial:,} "
-            f"synthetic records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
-            f"{self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
+            f"It rests on distances in the features {self.space} ({self.width} numbers), "
+            f"{counted(self.artificial, 'synthetic record')}, k={self.k}{reached}; mean loss {self.mean:.4g}, upper "
+            f"deviation {self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
             f"μ={self.mu_chebyshev:.4g} at γ={self.gamma:.3g}, {self.mu_paper:.4g} at γ={PAPER_GAMMA:g}.",
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
@@ -259,6 +259,60 @@ class ErrorForecast(Protocol):
 
     def distance(self, names: Sequence[str]) -> float:
         """Return the expected total variation of a column, or of two columns together, between 0 and 1."""
+
+    @property
+    def questions(self) -> tuple[QuestionForecast, ...]:
+        """The forecast of each column and pair that the settings put in focus."""
+
+
+_EFFECTS = (
+    (0.032, "well known: even a weak correlation (0.1) keeps more than half"),
+    (0.1, "roughly known: a correlation of 0.3 keeps more than half, a weak one does not"),
+    (0.18, "hardly known: only a strong correlation (0.5) keeps more than half"),
+    (1.0, "lost: even a strong correlation (0.5) loses more than half"),
+)
+"""Cohen's effects (1988): the total variation from independence of two normal numbers with a correlation of 0.1, 0.3
+and 0.5, and what it means that noise takes half of no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionForecast:
+    """Forecast of a column or a pair in focus, from public facts alone.
+
+    Attributes:
+        columns: Their names, one or two.
+        distance: Expected total variation of their table, between 0 and 1.
+        margin: How far the count of a cell may be off in 95 of 100 fits, in rows.
+        hidden: Total variation from independence of which noise takes half; None of a column, and without pairs.
+    """
+
+    columns: tuple[str, ...]
+    distance: float
+    margin: float
+    hidden: float | None
+
+    @property
+    def known(self) -> str:
+        """The judgement in words; empty for a column."""
+        if len(self.columns) == 1:
+            return ""
+        hidden = self.hidden
+        if hidden is None:
+            return "not counted together, and drawn as independent"
+        return next(words for most, words in _EFFECTS if hidden <= most)
+
+    @property
+    def words(self) -> str:
+        """All of it in words."""
+        named, known = " & ".join(map(printable, self.columns)), f"; {self.known}" if self.known else ""
+        return (
+            f"{named}: expected to be {100 * self.distance:.2g} % of rows off (total variation); the count of a "
+            f"cell is within {self.margin:,.0f} rows in 95 of 100 fits{known}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``doublure plan --json`` holds of it."""
+        return {**asdict(self), "known": self.known, "words": self.words}
 
 
 @dataclass(frozen=True, kw_only=True)

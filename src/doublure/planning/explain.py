@@ -52,17 +52,23 @@ def explain(made: PlanContents) -> str:
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
-    shown = made.settings.shown()
-    lines.append(
-        "Settings: " + ", ".join(f"{key}={value}" for key, value in shown.items() if value not in (None, "", ()))
-    )
+    lines.append(f"Settings: {settings_in_words(made)}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
     if made.schema.row_note is not None:
         lines.append(f"Note: {made.schema.row_note}; unit.per_unit makes rows that belong together, of a table")
     lines += warning_lines(made)
+    if made.guarantee.kind in COVERED:
+        lines.append(
+            f"Before a fit: keep some units ({made.schema.unit.name}) aside, drawn at random; most attacks need them"
+        )
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def settings_in_words(made: PlanContents) -> str:
+    """Return the settings that say something, in a line."""
+    return ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, "", ()))
 
 
 def _groups(made: PlanContents) -> dict[str, tuple[Access, ...]]:

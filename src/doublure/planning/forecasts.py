@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from doublure.intervals import IN_95_OF_100
 from doublure.methods import registry
 from doublure.methods.choice import is_reason
-from doublure.methods.method import ErrorForecast
+from doublure.methods.method import ErrorForecast, QuestionForecast
 from doublure.planning.explain import duration
 from doublure.planning.planner import LOOSER
 from doublure.planning.plans import Plan
 from doublure.schema.scalars import label
-
-IN_95_OF_100 = 1.96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +49,7 @@ class PlanForecast:
         columns: Columns of listed values; those of which least is seen first.
         pairs: The target with each other column -> the expected total variation of their table, largest first.
         target: The target; None without.
+        questions: The forecast of each column and pair in focus.
         sentences: The method's own forecast.
         warnings: Of the plan, but for its accountant: a forecast may be made by the quicker one.
         seconds: Of a fit on this machine.
@@ -59,6 +59,7 @@ class PlanForecast:
     columns: tuple[ColumnForecast, ...]
     pairs: tuple[tuple[str, float], ...]
     target: str | None
+    questions: tuple[QuestionForecast, ...]
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
     seconds: float
@@ -101,6 +102,7 @@ def forecast_plan(plan: Plan) -> PlanForecast:
         columns=tuple(sorted(columns, key=lambda each: each.rows_each / each.margin)),
         pairs=tuple(sorted(pairs, key=lambda pair: -pair[1])),
         target=target,
+        questions=() if errors is None else errors.questions,
         sentences=tuple(said),
         warnings=tuple(warning for warning in plan.warnings if not is_reason(warning) and warning != LOOSER),
         seconds=plan.seconds_estimate,

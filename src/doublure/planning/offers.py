@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from doublure.access import COVERED
-from doublure.errors import DoublureError, SettingError, printable
+from doublure.errors import DoublureError, SettingError, counted, printable
 from doublure.methods import choice, registry
 from doublure.methods.method import customary_delta, settings_of
 from doublure.planning.planner import discovery_delta
@@ -90,12 +90,13 @@ def describe_purchase(schema: Schema, name: str, fact: str, epsilon: float, *, d
         share = discovery_delta(total, len(others | {schema.path_of(name) + ".values"}))
         limit = values_limit(records, epsilon, share)
         rest = printable(column.fallback or "other")
-        return f"Finds each value that some {limit:,} of {units * records:,} rows have; all others become {rest}."
+        return (
+            f"Finds each value that some {limit:,} of {counted(units * records, 'row')} have; all others become {rest}."
+        )
     if fact == "bounds":
         limit = column.partition(None).limit(epsilon=epsilon, max_records=records)
-        return (
-            f"Finds bounds around all bins that hold some {limit:,} of {units * records:,} values; others are clamped."
-        )
+        values = counted(units * records, "value")
+        return f"Finds bounds around all bins that hold some {limit:,} of {values}; others are clamped."
     if fact == "shares":
         within = records * _IN_95_OF_100 / (epsilon * units)
         return f"Finds the share of each value, within {within:.2g} in 95 of 100 cases."

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictStr, ValidationError, field_validator, model_validator
 
 from doublure.errors import SettingError, printable
+from doublure.intervals import IN_95_OF_100
 from doublure.methods import registry
 from doublure.methods.method import ErrorForecast
 from doublure.planning.plans import Plan, plan
@@ -26,7 +27,7 @@ from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import label
 from doublure.support import yaml12
 
-FLAG, _IN_95_OF_100 = "want", 1.96
+FLAG = "want"
 _TRIED = [float(f"{digits / 10 * 10.0**power:.2g}") for power in (-2, -1, 0, 1) for digits in range(10, 100)] + [100.0]
 """Two digits each: a budget is agreed on by people."""
 
@@ -207,7 +208,7 @@ def _granted(tried: Callable[[float], GrantedPlan], epsilon: float) -> GrantedPl
 def _error(want: WantedError, schema: Schema, forecast: ErrorForecast) -> float:
     if want.value is None:
         return forecast.distance(want.names)
-    return _IN_95_OF_100 * forecast.spread(want.names[0]) / _rows(want, schema)
+    return IN_95_OF_100 * forecast.spread(want.names[0]) / _rows(want, schema)
 
 
 def _rows(want: WantedError, schema: Schema) -> float:

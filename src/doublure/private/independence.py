@@ -14,7 +14,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from doublure.errors import SettingError
+from doublure.errors import SettingError, counted
 
 Applied: TypeAlias = Callable[[Tensor, Tensor | None], Tensor | tuple[Tensor, ...]]
 """``(records (B, D…), condition (B, K) or None) -> outputs (B, …)``."""
@@ -184,5 +184,5 @@ def _outputs(function: Applied, records: Tensor, condition: Tensor | None, field
     outputs = found if isinstance(found, tuple) else (found,)
     for each in outputs:
         if each.shape[:1] != records.shape[:1]:
-            raise _refusal(f"{len(records)} inputs give outputs of shape {tuple(each.shape)}", field)
+            raise _refusal(f"{counted(len(records), 'input')} with outputs of shape {tuple(each.shape)}", field)
     return torch.cat([each.reshape(len(records), -1) for each in outputs], dim=1)

@@ -329,7 +329,7 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
     released, units = _released(card), margins["units"]
     if alone and released and released != units:
         lines.append(
-            f"The margin is of {units:,} private {counted}, and this release has {released:,} rows: multiply a count "
+            f"The margin is of {units:,} private {counted}, and this release of {released:,}: multiply a count "
             f"of its rows by {units / released:.4g} first."
         )
     lines.append("The generator’s own error comes on top. Counts over several columns are less precise.")

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from doublure.errors import InputError, printable
+from doublure.errors import InputError, counted, printable
 from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.cells import same
 from doublure.releasing.kept_rules import RuleCheck
@@ -136,7 +136,9 @@ def _check_tables(
         linked += [(f"{names[0]} {own}", to, numbered.highest[own]) for own, to in numbered.links.items()]
         for name in names:
             if listed[name] != numbered.records:
-                raise ContentMismatch(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+                raise ContentMismatch(
+                    f"holds {counted(numbered.records, 'record')}, and the card says {listed[name]}", name
+                )
     for field, to, highest in linked:
         if highest > rows[to]:
             raise ContentMismatch("names a row that is not there", field)
@@ -299,7 +301,7 @@ def _check_images(
         if (fault := column.fault(found[name])) is not None:
             raise ContentMismatch(fault, f"data.npz {column.name}")
     if number != listed["data.npz"]:
-        raise ContentMismatch(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
+        raise ContentMismatch(f"holds {counted(number, 'record')}, and the card says {listed['data.npz']}", "data.npz")
 
 
 _Check = Callable[[Path, Mapping[str, "int | None"], Mapping[str, Any], Mapping[str, str]], "CheckedRules | None"]
@@ -330,7 +332,7 @@ def _check_noisy_tables(
         if not any(names == table_columns(size) and name == table_path(size) for size in range(1, len(names))):
             raise ContentMismatch("has other columns than noisy tables have", name)
         if number != rows:
-            raise ContentMismatch(f"holds {number:,} cells, and the card says {rows}", name)
+            raise ContentMismatch(f"holds {counted(number, 'cell')}, and the card says {rows}", name)
         check_said(said, about, name)
 
 

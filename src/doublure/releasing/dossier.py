@@ -1,21 +1,25 @@
 """A privacy officer's file of a run, as a page: what is claimed, what to sign, and what was published.
 
-Files of the run folder are compared with one another and with the ledger; an audit or evaluation that is not of this
-run's generator is refused. It reads no record. Of an audit or an evaluation it repeats what attacks showed, which was
+Files of the run folder are compared with one another and with the ledger. A part that is missing, edited or of another
+run is left out, and the page begins with it: an officer gets a file in any case, and is told what not to sign. It reads
+no record. Of an audit or an evaluation it repeats what attacks showed, which was
 computed on real records: the page is internal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from doublure._version import __version__
+from doublure.access import COVERED
 from doublure.attack.results import AttackResult
-from doublure.errors import InputError, LedgerError, RunFolderError, SettingError, counted
+from doublure.errors import DoublureError, InputError, LedgerError, RunFolderError, SettingError, counted
 from doublure.ledger import Ledger
+from doublure.planning.explain import settings_in_words
+from doublure.planning.forecasts import forecast_plan
 from doublure.releasing.bundle import check_executed, check_payment, make_card
 from doublure.releasing.card import context
 from doublure.releasing.declared import ReleaseDetails
@@ -32,7 +36,7 @@ from doublure.schema.display import facts_in_words
 from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import NO_WORDS, is_words
 
-_TITLE = "Privacy file"
+_TITLE, _TEMPLATE = "Privacy file", "dossier.html.j2"
 _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
 _NOT_ITS_OWN = "trust none of its figures; ask who put it there, or make it again with doublure audit or evaluate"
@@ -82,8 +86,23 @@ class CapDecision:
                 raise SettingError(NO_WORDS[0], field=key, remedy=NO_WORDS[1])
 
 
-def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decision: CapDecision | None = None) -> str:
-    """Return the page of a finished run.
+@dataclass(frozen=True, kw_only=True)
+class PrivacyFile:
+    """A privacy officer's file.
+
+    Attributes:
+        page: The page, as HTML.
+        problems: What is missing, was edited or is of another run, a sentence each. The page begins with them.
+    """
+
+    page: str
+    problems: tuple[str, ...]
+
+
+def dossier(
+    run: str | Path, *, ledger: Ledger | str | Path | None = None, decision: CapDecision | None = None
+) -> PrivacyFile:
+    """Return the file of a finished run. One whose files do not agree has a page that says so, and no claim.
 
     Args:
         run: A run folder.
@@ -91,45 +110,65 @@ def dossier(run: str | Path, *, ledger: Ledger | str | Path | None = None, decis
         decision: Who decided on cap and ε.
 
     Raises:
-        RunFolderError: It is no finished run folder, or holds a file that is not of this run.
-        LedgerError: The ledger that is given is not that of the run, or knows another generator of it.
+        RunFolderError: It is no finished run folder.
 
     Example:
         >>> syn.save("kept")
         >>> from doublure.releasing.dossier import dossier
-        >>> "To be signed" in dossier("kept", ledger="people.ledger")
-        True
+        >>> made = dossier("kept", ledger="people.ledger")
+        >>> "To be signed" in made.page, made.problems
+        (True, ())
     """
     folder = RunFolder.open(Path(run))
-    syn = read_synthesizer(folder)
+    if folder.run.get("status") != "done":
+        raise RunFolderError("is not finished", field=folder.path, remedy="go on with doublure fit --resume")
+    shown: dict[str, Any] = {"title": _TITLE, "internal": INTERNAL}
+    try:
+        syn = read_synthesizer(folder)
+        card = make_card(syn, [], check_executed(syn), declared=ReleaseDetails(title=_TITLE))
+    except InputError as error:
+        return _drawn(shown, [_problem(error)])
     about = {key: syn.run.get(key) for key in ("created", "seed", "generator_sha256")}
-    internal = _internal(folder, str(about["generator_sha256"]))
-    card = make_card(syn, [], check_executed(syn), declared=ReleaseDetails(title=_TITLE))
+    internal, problems = _internal(folder, str(about["generator_sha256"]))
     spent, missing = _spent(syn, ledger)
-    return page.render(
-        "dossier.html.j2",
-        {
-            **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
-            "title": _TITLE,
-            "internal": INTERNAL,
-            "decision": decision,
-            "unit": syn.guarantee.unit,
-            "sees": _who_sees(syn.run),
-            "facts": facts_in_words(syn.plan.schema),
-            "bought": syn.bought,
-            "internals": internal,
-            "attacks": next((each for each in internal if each["lines"]), None),
-            "account": spent,
-            "account_missing": missing,
-            "releases": [] if spent is None else [each for each in spent["releases"] if each["run_id"] == spent["own"]],
-            "made": [
-                *((name.replace("_", " "), str(value)) for name, value in about.items() if value is not None),
-                ("plan, SHA-256", syn.plan.sha256),
-                ("schema, SHA-256", syn.plan.schema_sha256),
-                ("this file, by doublure", __version__),
-            ],
-        },
-    )
+    if missing is not None and syn.guarantee.kind in COVERED:
+        problems = [missing, *problems]
+    shown |= {
+        **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
+        **shown,
+        "decision": decision,
+        "unit": syn.guarantee.unit,
+        "sees": _who_sees(syn.run),
+        "facts": facts_in_words(syn.plan.schema),
+        "focus": [question.words for question in forecast_plan(syn.plan).questions],
+        "bought": syn.bought,
+        "internals": internal,
+        "attacks": next((each for each in internal if each["lines"]), None),
+        "account": spent,
+        "account_missing": missing,
+        "releases": [] if spent is None else [each for each in spent["releases"] if each["run_id"] == spent["own"]],
+        "made": [
+            *((name.replace("_", " "), str(value)) for name, value in about.items() if value is not None),
+            ("plan, SHA-256", syn.plan.sha256),
+            ("schema, SHA-256", syn.plan.schema_sha256),
+            ("settings", settings_in_words(syn.plan)),
+            ("this file, by doublure", __version__),
+        ],
+    }
+    return _drawn(shown, problems)
+
+
+def _drawn(shown: Mapping[str, Any], problems: Sequence[str]) -> PrivacyFile:
+    said = {"problems": problems, "distrusted": counted(len(problems), "part")}
+    return PrivacyFile(page=page.render(_TEMPLATE, {**shown, **said}), problems=tuple(problems))
+
+
+def _problem(error: DoublureError) -> str:
+    """Return an error as a sentence, without the folders that lead to a file."""
+    field = error.field or ""
+    named = PurePath(field).name if PurePath(field).is_absolute() or field.startswith("…") else field
+    remedy = "" if error.remedy is None else f" {error.remedy[:1].upper()}{error.remedy[1:]}."
+    return f"{named}: {error.message}.{remedy}"
 
 
 def _who_sees(run: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -139,32 +178,23 @@ def _who_sees(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [*(_DATABASE if run.get("database") else _ONE_PLACE)]
 
 
-def _internal(folder: RunFolder, generator: str) -> list[dict[str, Any]]:
-    """Return what an audit and an evaluation that lie in a run folder showed, once both are of this run.
+def _internal(folder: RunFolder, generator: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what an audit and an evaluation of this run showed, and what is wrong with others in its folder.
 
     Args:
         folder: The run folder.
         generator: SHA-256 of its generator.
-
-    Raises:
-        RunFolderError: One was edited or is of another generator, or cannot be read.
     """
-    shown = []
+    shown: list[dict[str, Any]] = []
+    problems: list[str] = []
     for name, reads in _FOUND.items():
-        field = f"{folder.path.name}/internal/{name}"
         try:
-            found = reads.read((folder.internal / name).read_bytes())
-        except OSError:
+            found = _read(folder, name, reads, generator)
+        except RunFolderError as error:
+            problems.append(_problem(error))
             continue
-        except WasEdited:
-            said = "is not as doublure wrote it: it was edited, or an earlier version wrote it"
-            raise RunFolderError(said, field=field, remedy=_NOT_ITS_OWN) from None
-        except ValueError:
-            raise RunFolderError("cannot be read", field=field, remedy="make it again") from None
-        of = None if found.about is None else found.about.generator_sha256
-        if of != generator:
-            said = "does not say of which generator it is" if of is None else f"is of another generator ({of[:12]}…)"
-            raise RunFolderError(f"{said}, and this run's is {generator[:12]}…", field=field, remedy=_NOT_ITS_OWN)
+        if found is None:
+            continue
         made: tuple[AttackResult, ...] = found.attacks
         shown.append(
             {
@@ -175,32 +205,54 @@ def _internal(folder: RunFolder, generator: str) -> list[dict[str, Any]]:
                 "alarm": any(each.alarm for each in made),
             }
         )
-    return shown
+    return shown, problems
+
+
+def _read(
+    folder: RunFolder, name: str, reads: type[AttackReport] | type[Report], generator: str
+) -> AttackReport | Report | None:
+    """Return an audit or an evaluation of this run; None if there is none.
+
+    Raises:
+        RunFolderError: It was edited or is of another generator, or cannot be read.
+    """
+    field = f"{folder.path.name}/internal/{name}"
+    try:
+        found = reads.read((folder.internal / name).read_bytes())
+    except OSError:
+        return None
+    except WasEdited:
+        said = "is not as doublure wrote it: it was edited, or an earlier version wrote it"
+        raise RunFolderError(said, field=field, remedy=_NOT_ITS_OWN) from None
+    except ValueError:
+        raise RunFolderError("cannot be read", field=field, remedy="make it again") from None
+    of = None if found.about is None else found.about.generator_sha256
+    if of != generator:
+        said = "does not say of which generator it is" if of is None else f"is of another generator ({of[:12]}…)"
+        raise RunFolderError(f"{said}, and this run's is {generator[:12]}…", field=field, remedy=_NOT_ITS_OWN)
+    return found
 
 
 def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the ledger's account with the run's own id in it; without a ledger None, and why.
-
-    Raises:
-        LedgerError: The ledger does not know this run, or knows another generator of it.
-        RunFolderError: The ledger's entry is of another plan.
-    """
+    """Return the ledger's account with the run's own id in it; None without one that paid for this run, and why."""
     entry = syn.run.get("ledger")
     if not isinstance(entry, Mapping):
         return None, "The run was charged to no ledger."
-    if ledger is None:
-        try:
-            book = Ledger.open(str(entry["path"]))
-        except InputError as error:
-            return None, f"The ledger {Path(str(entry['path'])).name} could not be opened: it {error.message}."
-    else:
-        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    place = ledger if ledger is not None else str(entry["path"])
+    try:
+        book = place if isinstance(place, Ledger) else Ledger.open(place)
+    except InputError as error:
+        named = Path(str(place)).name
+        return None, f"{named}: {error.message}. Put it back as it was, or name it with --ledger."
     account = book.show()
     charged = [record.body for record in book.entries if "run_id" in record.body]
     own = [str(body["run_id"]) for body in charged if body.get("id") == entry.get("reservation")]
-    if account["dataset"] != entry.get("dataset") or not own:
-        raise LedgerError("does not know this run", field=book.path, remedy=f"give {entry['path']}")
-    check_payment(syn, book)
+    try:
+        if account["dataset"] != entry.get("dataset") or not own:
+            raise LedgerError("does not know this run", field=book.path, remedy="give the ledger that paid for it")
+        check_payment(syn, book)
+    except InputError as error:
+        return None, _problem(error)
     last, total = book.entries[-1], account["spent"]
     fits = sum(1 for each in account["runs"] if each["epsilon"])
     return {

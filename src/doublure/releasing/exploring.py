@@ -66,12 +66,12 @@ class RowCount:
     def sentence(self) -> str:
         """The count and its margin in a sentence."""
         share = f" ({100 * self.rows / self.of:.1f} %)" if self.of else ""
-        counted = f"{self.rows:,} of {self.of:,} synthetic rows{share}"
+        said = f"{self.rows:,} of {counted(self.of, 'synthetic row')}{share}"
         if self.margin is not None:
-            return f"{counted}, ± {math.ceil(self.margin):,} by the noise; the generator's own error comes on top."
+            return f"{said}, ± {math.ceil(self.margin):,} by the noise; the generator's own error comes on top."
         if self.at_least is not None:
-            return f"{counted}; off by more than ± {math.ceil(self.at_least):,}, as several columns are less precise."
-        return f"{counted}; no margin of such a count follows from the card."
+            return f"{said}; off by more than ± {math.ceil(self.at_least):,}, as several columns are less precise."
+        return f"{said}; no margin of such a count follows from the card."
 
 
 class ReceivedTable:

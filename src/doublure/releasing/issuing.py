@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from doublure.access import COVERED
+from doublure.errors import counted
 from doublure.ledger import Ledger
 from doublure.releasing.card import draw_page
 from doublure.releasing.checking import PAGE
@@ -112,10 +113,10 @@ class Bundle:
         return self.path / "card.html"
 
     def __repr__(self) -> str:
-        return f"Bundle({str(self.path)!r}, {len(self.files)} files: {self.card['guarantee']['sentence']})"
+        return f"Bundle({str(self.path)!r}, {counted(len(self.files), 'file')}: {self.card['guarantee']['sentence']})"
 
     def _repr_html_(self) -> str:
-        where = views.line(f"{self.path}: {len(self.files)} files; open {self.page.name}", "plain")
+        where = views.line(f"{self.path}: {counted(len(self.files), 'file')}; open {self.page.name}", "plain")
         return views.view(self.card["title"], where, *_parts(self.card))
 
 

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from doublure.releasing.cells import Cells, DescribedColumn
 from doublure.releasing.reading import Batch, ContentMismatch, DescribedTable, key_names
 from doublure.schema.columns import Column, type_named
+from doublure.schema.columns.calendar_cells import left_out_by_clocks
 from doublure.schema.related_constraints import ChildSum, RelatedConstraint, table_of
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.rules.rule import Floats, Rule
@@ -211,9 +212,7 @@ def _shifted(numbers: Mapping[str, Floats], columns: Mapping[str, Column]) -> An
     for name, column in columns.items():
         if column.zone is not None and name in numbers:
             known = ~np.isnan(numbers[name])
-            before = pd.Series((numbers[name][known] - 1).astype("datetime64[s]"))
-            gaps = before.dt.tz_localize(column.zone, ambiguous=np.zeros(len(before), dtype=bool), nonexistent="NaT")
-            found[known] |= gaps.isna().to_numpy()
+            found[known] |= left_out_by_clocks(numbers[name][known] - 1, column.zone)
     return found
 
 

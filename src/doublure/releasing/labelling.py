@@ -36,7 +36,7 @@ from doublure.data.images.records import Images
 from doublure.data.opening import Given, open_data
 from doublure.data.tables import cells
 from doublure.encode.columns import ListedEncoding
-from doublure.errors import DataError, InputError, SchemaError, SettingError
+from doublure.errors import DataError, InputError, SchemaError, SettingError, counted
 from doublure.public.facts import Provenance
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema, Schema
@@ -226,7 +226,7 @@ def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
         raise TypeError("needs a label")
     unseen = [value for code, value in enumerate(column.domain) if value != column.other and not (codes == code).any()]
     if unseen or len(np.unique(codes)) < 2:
-        what = f"lists {len(unseen)} classes that no public image shows" if unseen else "has one class alone"
+        what = f"lists {counted(len(unseen), 'class')} that no public image shows" if unseen else "has one class alone"
         raise DataError(what, field=LABEL, remedy="list the classes that the public images show, at least two")
 
 

@@ -103,6 +103,7 @@ def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
         columns = tuple(read(entry, name) for name, entry in entries.items())
         return [DescribedTable(name="data", columns=columns, text=text)]
     told = described["series"]
+    # Files of series number their rows; these columns are the file's, and no schema has them.
     counted = [
         DescribedColumn(name=SERIES, written=SERIES, model=IntegerColumn),
         DescribedColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),

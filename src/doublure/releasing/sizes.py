@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from doublure.errors import counted
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.schema.relational import RelationalSchema
@@ -47,25 +48,28 @@ def release_size(syn: Synthesizer) -> ReleaseSize:
     units, records = syn.schema.public_units, KINDS[syn.schema.kind].lines
     if root := getattr(schema, "root", ""):  # of related tables
         others = [name for name in RelationalSchema.of(schema).tables if name != root]
-        said = f"{units:,} rows of {root}, one for each {unit.name}; rows of {_listed(others)} come with them."
+        said = f"{counted(units, 'row')} of {root}, one for each {unit.name}; rows of {_listed(others)} come with them."
         return ReleaseSize(n=units, records=f"rows of {root}", sentence=said)
     if not schema.only_columns:
         records = KINDS[schema.kind].records
         said = f"{syn.default_n:,} {records}: the public number of those protected."
         return ReleaseSize(n=syn.default_n, records=records, sentence=said)
     if unit.per_unit:
-        said = f"{syn.default_n:,} rows, of about {units:,} {_several(unit.name)}; rows of one belong together."
+        said = (
+            f"{counted(syn.default_n, 'row')}, of about {units:,} {_several(unit.name)}; rows of one belong together."
+        )
         return ReleaseSize(n=syn.default_n, records=records, sentence=said)
     if unit.id is None or unit.max_records == 1:
         whose = f"one for each {unit.name}" if not unit.each_record else "the public number of rows"
-        return ReleaseSize(n=units, records=records, sentence=f"{units:,} rows, {whose}.")
-    counted = count_of_rows(syn.tables)
-    if counted is None:
-        said = f"{units:,} rows, as many as there are {_several(unit.name)}: how many rows these have is not public."
+        return ReleaseSize(n=units, records=records, sentence=f"{counted(units, 'row')}, {whose}.")
+    told = count_of_rows(syn.tables)
+    if told is None:
+        shown = f"{counted(units, 'row')}, as many as there are {_several(unit.name)}"
+        said = f"{shown}: how many rows these have is not public."
         return ReleaseSize(n=units, records=records, sentence=said)
-    rows, error = max(1, round(counted[0])), math.ceil(counted[1])
+    rows, error = max(1, round(told[0])), math.ceil(told[1])
     said = (
-        f"{rows:,} rows (standard error {error:,}), as the noisy counts of the fit say: those of {units:,} "
+        f"{counted(rows, 'row')} (standard error {error:,}), as the noisy counts of the fit say: those of {units:,} "
         f"{_several(unit.name)}, at most {unit.max_records} of each. Every synthetic row stands alone."
     )
     return ReleaseSize(n=rows, records=records, sentence=said)

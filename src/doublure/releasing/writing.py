@@ -15,7 +15,7 @@ from doublure.data.relational import writing as related
 from doublure.data.series import writing as series
 from doublure.data.tables import writing as tables
 from doublure.data.tables.writing import write_table
-from doublure.errors import SettingError
+from doublure.errors import SettingError, counted
 from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.fact_states import plain
@@ -144,7 +144,7 @@ def write_syntheses(
     size, writer = require_count(n), WRITERS[syn.schema.kind]
     for path in paths:
         writer.check(path, size, spreadsheet_safe)
-    drawn = _DrawnCount(size * len(paths), f"draw {len(paths)} syntheses", progress)
+    drawn = _DrawnCount(size * len(paths), f"draw {counted(len(paths), 'synthetic table')}", progress)
     told = drawn.passing(syn.draw_syntheses(size, len(paths), seed))
     for path, rows in zip(paths, told, strict=True):
         writer.write([rows], path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)

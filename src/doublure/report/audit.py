@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, RateEstimate
 from doublure.attack.roc import TprAtFpr, others_needed
+from doublure.errors import counted
 from doublure.report import page
 from doublure.report.display import outcome_html
 from doublure.report.files import PageResult
@@ -209,7 +210,7 @@ def _attack_entry(found: AttackResult) -> dict[str, Any]:
         "drawing": None
         if roc is None
         else plots.roc(roc, found.claim.epsilon, found.claim.delta, found.threat_model.name),
-        "targets": "" if roc is None else f"{roc.inside:,} members, {roc.outside:,} others",
+        "targets": "" if roc is None else f"{counted(roc.inside, 'member')}, {counted(roc.outside, 'other')}",
         "at": [] if roc is None else [_at(entry) for entry in roc.at],
         "pictures": [
             {
@@ -256,7 +257,7 @@ def _rate(entry: RateEstimate) -> dict[str, str]:
 
 def _at(entry: TprAtFpr) -> dict[str, str]:
     return {
-        "value": f"needs {others_needed(entry.false_positives):,} others"
+        "value": f"needs {counted(others_needed(entry.false_positives), 'other')}"
         if entry.value is None
         else percent(entry.value),
         "interval": span(entry.interval, shares=True),

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, SerializeAsAny, SerializerFunctionWrapHan
 from typing_extensions import override
 
 from doublure.attack.results import AttackResult
+from doublure.errors import counted
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
@@ -19,6 +20,7 @@ from doublure.measures.relational.relations import PairDependence
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.measures.tables.verdict import count_lost
 from doublure.report import page, tables, tiles
 from doublure.report.audit import attacks_context
 from doublure.report.cells import make_card, make_cell, make_cells
@@ -90,7 +92,7 @@ class ExampleRows(BaseModel):
     synthetic: tuple[tuple[str, ...], ...]
 
     def __repr__(self) -> str:
-        return f"ExampleRows({len(self.real)} real rows and {len(self.synthetic)} synthetic ones)"
+        return f"ExampleRows({counted(len(self.real), 'real row')} and {len(self.synthetic):,} synthetic)"
 
     __str__ = __repr__
 
@@ -240,7 +242,7 @@ class Report(InternalReport, PageResult):
 def _table(table: TableEvaluation) -> PageContent:
     left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
     on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
-    on_top, more = tiles.table_tiles(table.overall), tables.table_context(table)
+    on_top, more = tiles.table_tiles(table.overall, count_lost(table.marginals.relations)), tables.table_context(table)
     return PageContent(on_cards, "rows", "independent columns", on_top, more)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from doublure.access import COVERED
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.fault_tests import LABEL, roughness
 from doublure.measures.images.slices import ClassSlice
@@ -78,7 +78,9 @@ class Inspection(PageResult):
         standing = [_sentence(entry, self.records) for entry in self.found]
         nothing = f"Nothing stands out in {self.images:,} synthetic {self.records}."
         if not self.against:
-            nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
+            nothing = (
+                f"Nothing was tested, and nothing stands out among the {counted(self.images, 'image')} themselves."
+            )
         return Verdict(
             headline=standing[0] if standing else nothing,
             lines=tuple(standing[1:]),

@@ -15,7 +15,7 @@ from doublure.measures.tables.groups import Subgroup
 from doublure.measures.tables.overall import ScorePart
 from doublure.measures.tables.summaries import NumberSummary, Statistic, round_figure
 from doublure.measures.tables.utility import ClassBalance, TableClassifierScores
-from doublure.measures.tables.verdict import name_others
+from doublure.measures.tables.verdict import count_lost, name_others
 from doublure.measures.tables.weighted import RealAndSynthetic, WeightedFigure
 from doublure.report.cells import ScoreCell, make_cell, make_cells
 from doublure.results import percent, points
@@ -94,6 +94,7 @@ def _overall(table: TableEvaluation) -> dict[str, Any]:
     known = [component for component in found.components if component.parts]
     return {
         "cell": make_cell(found.score, (0.0, 100.0)),
+        "lost": count_lost(table.marginals.relations),
         "others": name_others(table.rows.kept_aside),
         "components": [
             {

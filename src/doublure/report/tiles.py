@@ -72,12 +72,18 @@ class ScoreTile:
     undefined: str = ""
 
 
-def table_tiles(overall: OverallScore) -> list[ScoreTile]:
-    """Return the tiles of a table."""
+def table_tiles(overall: OverallScore, lost: str = "") -> list[ScoreTile]:
+    """Return the tiles of a table.
+
+    Args:
+        overall: The score and its components.
+        lost: The number of lost pairs in words, beside coherence; empty for none.
+    """
     return [
         _tile(
             name,
             component.score,
+            figure=lost if name == "Coherence" else "",
             scale=_WHOLE,
             unit="of 100",
             undefined=f"{component.reason[0].upper()}{component.reason[1:]}." if component.undefined else "",

@@ -15,7 +15,7 @@ from doublure.data.series.records import Series
 from doublure.data.series.stamps import following_windows
 from doublure.data.tables import cells
 from doublure.encode.attribute_groups import codes_of
-from doublure.errors import SettingError, printable
+from doublure.errors import SettingError, counted, printable
 from doublure.run import conditions as asking
 from doublure.schema.series import SeriesSchema
 from doublure.schema.series_exogenous import ExogenousReadings
@@ -137,7 +137,7 @@ class LongSeries:
                 raise SettingError(message, field="exogenous", remedy=f"give values from {low:g} to {high:g}")
             return found
         if found.isna().any():
-            message = f"lists not all that {column.from_time} is in {self._steps:,} steps"
+            message = f"lists not all that {column.from_time} is in {counted(self._steps, 'step')}"
             raise SettingError(message, field=printable(name), remedy="ask for fewer steps")
         return found
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.columns import AnyColumn, BooleanColumn, Column
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
 from doublure.schema.rules.registry import AnyRule
@@ -221,7 +221,7 @@ def check_levels(tables: Mapping[str, RelatedTable]) -> None:
             above = tables[above.parent]
         if most > MOST_OF_UNIT:
             raise ValueError(
-                f"{printable(name)} may have {most:,} rows a unit, max_children of all levels multiplied; "
+                f"{printable(name)} may have {counted(most, 'row')} a unit, max_children of all levels multiplied; "
                 f"declare fewer, at most {MOST_OF_UNIT:,}"
             )
         taken = [rows_name(child) for child, each in tables.items() if each.parent == name]

@@ -242,7 +242,9 @@ class RelationalSchema(TextForm, Schema):
     @override
     def explained_rules(self) -> tuple[str, ...]:
         within = (
-            f"{printable(name)}: {rule.explain()}" for name, table in self.tables.items() for rule in table.constraints
+            f"{printable(name)}: {rule.explain(table.columns)}"
+            for name, table in self.tables.items()
+            for rule in table.constraints
         )
         return (*super().explained_rules, *within)
 

@@ -385,7 +385,7 @@ class Schema(Frozen):
     @property
     def explained_rules(self) -> tuple[str, ...]:
         """The rules, a line each."""
-        return tuple(rule.explain() for rule in self.constraints)
+        return tuple(rule.explain(self.columns) for rule in self.constraints)
 
     @property
     def origins(self) -> tuple[str, ...]:

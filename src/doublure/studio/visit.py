@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
-from doublure.errors import DoublureError, InputError
+from doublure.errors import DoublureError, InputError, counted
 from doublure.schema import Schema
 from doublure.studio import project as projects
 from doublure.studio.folder import ProjectFolder
@@ -50,7 +50,7 @@ class Misfits(InputError):
 
     def __init__(self, found: tuple[FieldError, ...]) -> None:
         self.found = found
-        super().__init__(f"{len(found)} entries do not fit", remedy="see beside each")
+        super().__init__(f"fix {counted(len(found), 'entry')}", remedy="see beside each")
 
 
 @dataclass

@@ -10,6 +10,7 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
+from doublure.errors import counted
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
 from doublure.schema.images import LABEL
@@ -47,7 +48,7 @@ def attack(data: AttackData) -> AttackResult:
     if secret in released.corners:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = HitCounts(attack=own, control=other, baseline=guessed, trials=n)
-    return make_result(THREAT_MODEL, data, hits, f"The attribute is {secret}; {n:,} targets of each side.")
+    return make_result(THREAT_MODEL, data, hits, f"The attribute is {secret}; {counted(n, 'target')} of each side.")
 
 
 def _secret(data: AttackData) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
+from doublure.errors import counted
 from doublure.measures.divergence import Rows, nearest
 from doublure.measures.embedding import Points
 
@@ -43,7 +44,7 @@ def attack(data: AttackData) -> AttackResult:
     rng = data.random(7)
     guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
     hits = HitCounts(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
-    return make_result(THREAT_MODEL, data, hits, f"{n:,} targets of each side, {k} nearest.")
+    return make_result(THREAT_MODEL, data, hits, f"{counted(n, 'target')} of each side, {k} nearest.")
 
 
 def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:

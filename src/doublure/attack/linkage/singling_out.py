@@ -15,6 +15,7 @@ import numpy as np
 from doublure.attack.attack_data import AttackData
 from doublure.attack.linkage.risk import HitCounts, make_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
+from doublure.errors import counted
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.support.arrays import Floats
@@ -81,7 +82,7 @@ def attack(data: AttackData) -> AttackResult:
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    note = f"{len(described):,} descriptions, counted among {n:,} rows of each."
+    note = f"{counted(len(described), 'description')}, counted among {counted(n, 'row')} of each."
     return make_result(THREAT_MODEL, data, hits, note)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skip_attack
+from doublure.errors import counted
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
 from doublure.support.arrays import Floats
@@ -57,7 +58,7 @@ def attack(data: AttackData) -> AttackResult:
     forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=to_32_bits(data.seed))
     forest.fit(np.concatenate(training_sets), np.concatenate(answers))
     scores = (forest.predict_proba(features(side, data.synthetic, queries))[:, 1] for side in (data.seen, data.unseen))
-    size = f"{len(own) // 2:,} records a shadow"
+    size = f"{counted(len(own) // 2, 'record')} a shadow"
     return membership_result(
         THREAT_MODEL, data, *scores, notes=(f"{data.shadows} shadows, {size}, {_QUERIES} queries.",)
     )

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from doublure.schema.columns.calendar_cells import left_out_by_clocks
 from doublure.schema.series import FromTime, Windows
 
 Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -74,7 +75,7 @@ def changes_in(starts: Whole, length: int, seconds: int, zone: str | None) -> Ch
     ends = np.minimum(distinct[:, None] + seconds * np.arange(length + 1), _LAST)
     shape, moments = ends.shape, pd.Series(ends.reshape(-1).astype("datetime64[s]")).dt
     first = np.ones(ends.size, dtype=np.bool_)
-    skipped = moments.tz_localize(zone, ambiguous=first, nonexistent="NaT").isna().to_numpy().reshape(shape)
+    skipped = left_out_by_clocks(ends.reshape(-1), zone).reshape(shape)
     doubled = moments.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().to_numpy().reshape(shape)
     passed = moments.tz_localize(zone, ambiguous=first, nonexistent="shift_forward").dt.tz_convert(None)
     offsets = ends - passed.to_numpy().astype("datetime64[s]").astype(np.int64).reshape(shape)

@@ -11,7 +11,7 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.records import Loaded
-from doublure.errors import DataError
+from doublure.errors import DataError, counted
 from doublure.schema.series import SERIES, STEP
 
 Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -132,7 +132,7 @@ class Series:
         return frame if self.ends_at is None else frame[self.inside.reshape(-1)].reset_index(drop=True)
 
     def __repr__(self) -> str:
-        return f"Series({len(self)} of {self.length} steps, {len(self.channels)} channels)"
+        return f"Series({len(self)} of {self.length} steps, {counted(len(self.channels), 'channel')})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

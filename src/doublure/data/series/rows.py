@@ -312,7 +312,7 @@ class _Numbered(_Form):
     @override
     def cut(self, table: TableSource) -> Cut:
         schema, length = self.schema, self.schema.length
-        frame, keys = self.read(table, {STEP: IntegerColumn()})
+        frame, keys = self.read(table, {STEP: IntegerColumn()})  # a number of the file, which no schema has
         inside = frame[STEP].between(0, length - 1).to_numpy()
         if schema.misfit == "refuse" and not inside.all():
             raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from doublure.errors import DataError, printable
+from doublure.errors import DataError, counted, printable
 from doublure.schema.scalars import label
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def _renamed(names: Sequence[str], rename: Mapping[str, Sequence[str]]) -> Itera
             times = "once" if counts[name] == 1 else f"{counts[name]} times"
             found = f"stands {times} in the header" if counts[name] else "is not a column of the data"
             remedy = "give a name for each column that is called so, from left to right"
-            raise DataError(f"{found}, and has {len(new)} new names", field=f"rename.{printable(name)}", remedy=remedy)
+            raise DataError(
+                f"{found}, and has {counted(len(new), 'new name')}", field=f"rename.{printable(name)}", remedy=remedy
+            )
     left = {name: iter(new) for name, new in rename.items()}
     for name in names:
         yield next(left[name]) if name in left else name

@@ -35,7 +35,7 @@ from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
 from doublure.drafting.metadata.own_words import asked_missing, described, headings, with_levels
 from doublure.drafting.metadata.ranges import Unclear, run
-from doublure.errors import DataError, DoublureError, InputError, SchemaError, escaped, printable
+from doublure.errors import DataError, DoublureError, InputError, SchemaError, counted, escaped, printable
 from doublure.schema.columns import MOST_VALUES, models, type_named, types
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.rule_files import with_files
@@ -185,7 +185,9 @@ def read(path: Path) -> DataDescription:
         place = f"{path.name} row {number}"
         if len(row) != len(header):
             remedy = "put texts with a delimiter in double quotes"
-            raise SchemaError(f"has {len(row)} fields and the header {len(header)}", field=place, remedy=remedy)
+            raise SchemaError(
+                f"has {counted(len(row), 'field')} and the header {len(header)}", field=place, remedy=remedy
+            )
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         name = cells["column"]
         if own_words is None and not name and cells.get("type", "").lower() in whole_keys():

@@ -24,7 +24,7 @@ from doublure.drafting.metadata.form import (
     read_text,
 )
 from doublure.drafting.proposals import subject_named
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, counted
 from doublure.schema.columns import unmodelled_types
 
 _TITLE = "a REDCap data dictionary"
@@ -69,7 +69,7 @@ def read(path: Path) -> DataDescription:
         if not any(cells):
             continue
         if len(cells) != len(header):
-            message = f"has {len(cells)} fields and the header {len(header)}"
+            message = f"has {counted(len(cells), 'field')} and the header {len(header)}"
             raise SchemaError(message, field=f"{path.name} row {number}", remedy="export it again")
         field = dict(zip(header, (cell.strip() for cell in cells), strict=True))
         place = f"{path.name} row {number}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.data.opening import Given, open_data
-from doublure.errors import DataError, SchemaError, SettingError
+from doublure.errors import DataError, SchemaError, SettingError, counted
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve
 from doublure.measures.images.feature_extractors import encode_labels
@@ -66,7 +66,8 @@ class LabelCurve(Result):
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
         said += [f"{each.labels:>8,}  {_write(each.artificial):>22}  {_write(each.real):>22}" for each in self.points]
-        whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {self.tested:,} real ones"
+        tested = counted(self.tested, "real image")
+        whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {tested}"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 from typing_extensions import override
 
-from doublure.errors import DataError
+from doublure.errors import DataError, counted
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, split_real
 from doublure.measures.registry import add_registered
@@ -227,7 +227,8 @@ def _notes(
     coder: Coder, even: Tables, fidelity: Fidelity, utility: Utility | None, kept_aside: bool
 ) -> tuple[str, ...]:
     notes = [
-        f"Distances are those of {len(even.synthetic):,} rows of each set: fewer rows are further away by chance.",
+        f"Distances are those of {counted(len(even.synthetic), 'row')} of each set: fewer rows are further away by "
+        "chance.",
         f"Numbers are cut into at most {BINS} bins by the schema’s public bounds. A missing cell is a value of its "
         "own.",
         f"Quantile bins follow the real rows: {ONE_WAY_BINS} where columns stand alone, {JOINT_BINS} where two or "

@@ -63,7 +63,7 @@ def verdict(
     if unlisted:
         lines.append(_say_unlisted(unlisted))
     if "overall" in scores:
-        lines.append(_overall(scores, overall, kept_aside=kept_aside))
+        lines.append(_overall(scores, overall, marginals.relations, kept_aside=kept_aside))
     if utility is not None:
         lines += _ranking(scores) if utility.imbalanced else _prediction(scores)
     lines.append(_frequencies(scores))
@@ -96,6 +96,12 @@ def say_lost(found: RelatedPairs | None, what: str = "pairs of columns") -> list
         f"{len(lost)} of the {looked}related {what} lose at least half of their association.",
         f"Lost: {'; '.join(named)}{more}.",
     ]
+
+
+def count_lost(found: RelatedPairs | None) -> str:
+    """Return how many related pairs are lost, in words; empty for none. A mean of scores is not shown without it."""
+    lost = 0 if found is None else sum(pair.lost for pair in found.pairs)
+    return counted(lost, "lost pair") if lost else ""
 
 
 def _say_missing(found: RelatedPairs | None) -> list[str]:
@@ -153,13 +159,15 @@ def _say_unlisted(found: Sequence[UnlistedValues]) -> str:
     )
 
 
-def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: bool) -> str:
+def _overall(scores: dict[str, Score], overall: OverallScore, found: RelatedPairs | None, *, kept_aside: bool) -> str:
     score = scores["overall"]
     parts = [each.score for each in overall.components]
     known = [f"{each.key} {figure(each, each.value)}" for each in parts if each.value is not None]
     undefined = [each for each in overall.components if each.undefined]
+    lost = count_lost(found)
     line = (
-        f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
+        f"Overall score {figure(score, score.value)} of 100{f', a mean that hides {lost}' if lost else ''} "
+        f"({', '.join(known)}). 100 is what "
         f"{name_others(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
     return line + "".join(f" {each.score.name} cannot be told: {each.reason}." for each in undefined)
@@ -246,7 +254,7 @@ def _served_worst(groups: Subgroups) -> str:
     others = _lose_too([100 * group.loss for group in clear[1:]])
     return (
         f"Subgroup accuracy: {printable(worst.column)} = {printable(worst.value)} loses most against training on real "
-        f"rows, {100 * worst.loss:.1f} points ({every_row}; {worst.rows:,} rows in it).{others}"
+        f"rows, {100 * worst.loss:.1f} points ({every_row}; {counted(worst.rows, 'row')} in it).{others}"
     )
 
 
@@ -257,7 +265,7 @@ def _lose_too(points: Sequence[float]) -> str:
     ends = sorted({f"{min(points):.1f}", f"{max(points):.1f}"}, key=float)
     if len(points) == 1:
         return f" One more group loses more than all rows do, {ends[0]} points."
-    return f" {len(points)} more groups lose more than all rows do, {' to '.join(ends)} points."
+    return f" {counted(len(points), 'more group')} lose more than all rows do, {' to '.join(ends)} points."
 
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from doublure.access import Access
+from doublure.errors import counted
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.evolution.settings import DEVIATIONS, EvolutionSettings
 from doublure.methods.method import Method
@@ -96,7 +97,7 @@ class Evolution(Method[EvolutionSettings, "Encoder"]):
         self, schema: Schema, settings: EvolutionSettings, touches: tuple[Access, ...]
     ) -> Mapping[str, tuple[Access, ...]]:
         votes = tuple(access for access in touches if access.purpose.startswith(_PURPOSE))
-        return {f"{_PURPOSE}, {len(votes)} rounds": votes}
+        return {f"{_PURPOSE}, {counted(len(votes), 'round')}": votes}
 
     @override
     def asks_owners(self, schema: Schema, settings: EvolutionSettings) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from doublure.errors import SettingError
+from doublure.errors import SettingError, counted
 
 Critic = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -113,7 +113,7 @@ class RecordPairs:
             )
         if self.condition is not None and len(self.condition) != len(self.real):
             raise SettingError(
-                f"{len(self.condition)} rows for {len(self.real)} records",
+                f"{counted(len(self.condition), 'row')} for {counted(len(self.real), 'record')}",
                 field="condition",
                 remedy="give one condition a record",
             )
@@ -160,7 +160,7 @@ def scored(critic: Critic, records: Tensor, condition: Tensor | None) -> Tensor:
     scores = critic(records, condition)
     if scores.shape != records.shape[:1]:
         raise SettingError(
-            f"returned shape {tuple(scores.shape)} for {len(records)} records",
+            f"returned shape {tuple(scores.shape)} for {counted(len(records), 'record')}",
             field="critic",
             remedy="return one score a record, shape (B,)",
         )

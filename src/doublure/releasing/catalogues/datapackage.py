@@ -25,7 +25,7 @@ _PARTS = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "hh": "%H", "mm": "%M", "ss": "%
 """Part of a date in a schema -> in strftime's letters."""
 _MARKS = {"decimal": "decimalChar", "thousands": "groupChar"}
 _ENDS: Mapping[str, Callable[[float], Any]] = {"integer": int, "number": float, "date": DateColumn.axis_text}
-"""Type -> a bound as the schema has it."""
+"""Type of a data package, no column's -> a bound as the schema has it."""
 
 
 def render(entry: CatalogueEntry) -> bytes:

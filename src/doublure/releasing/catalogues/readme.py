@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from doublure.errors import counted
 from doublure.releasing.card import holds
 from doublure.releasing.catalogues.contents import NUMBERED, CatalogueEntry, is_noisy, stem
 from doublure.releasing.reading import DescribedTable
@@ -70,7 +71,7 @@ def _page(entry: CatalogueEntry) -> Iterator[str]:
 def _count(file: Any) -> str:
     if file["rows"] is None:
         return ""
-    return f"{file['rows']:,} noisy counts" if is_noisy(file["path"]) else f"{file['rows']:,}"
+    return f"{counted(file['rows'], 'noisy count')}" if is_noisy(file["path"]) else f"{file['rows']:,}"
 
 
 def _columns(entry: CatalogueEntry, table: DescribedTable) -> Iterator[str]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from doublure.errors import DataWarning, printable
@@ -152,3 +153,16 @@ def _moment(cell: object, tokens: Collection[str]) -> tuple[np.datetime64, int |
     if time in MIDNIGHT:
         return np.datetime64(day, "s") + np.timedelta64(1, "D"), seconds
     return np.datetime64(day if time is None else f"{day}T{time}", "s"), seconds
+
+
+def left_out_by_clocks(moments: npt.NDArray[Any], zone: str) -> npt.NDArray[np.bool_]:
+    """Return which moments of a wall clock are in the hour that clocks leave out where they go forward.
+
+    Args:
+        moments: ``(N,)`` seconds since 1970 on the wall clock.
+        zone: Its time zone, whose rules are public.
+    """
+    wall = pd.Series(moments.astype("datetime64[s]"))
+    placed = wall.dt.tz_localize(zone, ambiguous=np.ones(len(wall), dtype=np.bool_), nonexistent="NaT")
+    found: npt.NDArray[np.bool_] = placed.isna().to_numpy()
+    return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from doublure.errors import SettingError
+from doublure.errors import SettingError, counted
 from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.made import MadeColumn
 from doublure.schema.columns.patterns import EXAMPLE, PatternText, RowNumbering, TextPattern
@@ -73,7 +73,7 @@ class IdColumn(MadeColumn):
             SettingError: Naming the column.
         """
         if (numbering := self.numbering) is not None and rows > numbering.room:
-            message = f"has a pattern with room for {numbering.room:,} ids, and {rows:,} rows need one"
+            message = f"has a pattern with room for {counted(numbering.room, 'id')}, not for {counted(rows, 'row')}"
             raise SettingError(message, field=name, remedy="give it more digits or letters")
 
     @override

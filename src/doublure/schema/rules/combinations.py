@@ -66,6 +66,11 @@ class Combinations(Rule):
     def requirement(self, columns: Mapping[str, Column]) -> str:
         return f"{list_names(self.names)} must be one of the listed combinations"
 
+    @property
+    @override
+    def listed(self) -> tuple[str, ...]:
+        return tuple(" with ".join(map(printable, row)) for row in self.combinations.rows)
+
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         readers = [make_reader(columns[name], f"combinations at {printable(name)}") for name in self.names]

@@ -93,6 +93,11 @@ class Determines(Rule):
         source, name = map(printable, self.names)
         return f"{name} must be what the list gives for {source}"
 
+    @property
+    @override
+    def listed(self) -> tuple[str, ...]:
+        return tuple(f"{printable(source)} gives {printable(name)}" for source, name in self.map.items())
+
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         source, name = self.names

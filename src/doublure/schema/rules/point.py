@@ -99,11 +99,6 @@ class MapPoint(Rule):
         if self.rings:
             yield WithinRegion(names=self.names, columns=columns, rings=self.rings)
 
-    @override
-    def explain(self) -> str:
-        within = "" if self.region is None else f", within a public region of {len(self.region)} rings"
-        return f"point: {', '.join(map(printable, self.names))}{within}"
-
     @classmethod
     @override
     def from_file(cls, rows: Sequence[Sequence[str]], written: Mapping[Any, Any]) -> Any:

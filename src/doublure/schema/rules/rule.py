@@ -20,7 +20,7 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import label
 from doublure.support.guessing import suggest
-from doublure.support.views import in_words
+from doublure.support.views import shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,9 +287,15 @@ class Rule(Frozen):
         """Yield ``(from, to, least, most)``: columns of one calendar, and how far apart their numbers may lie."""
         yield from ()
 
-    def explain(self) -> str:
-        """Return the rule in a line, long lists shortened."""
-        return "; ".join(f"{key}: {in_words(each)}" for key, each in self.model_dump(mode="json").items())
+    def explain(self, columns: Mapping[str, Column]) -> str:
+        """Return the rule in a line, with what it lists, long lists shortened."""
+        said = self.requirement(columns)
+        return f"{said}: {shorten(self.listed)}" if self.listed else said
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """The entries of its list; empty without one."""
+        return ()
 
     def requirement(self, columns: Mapping[str, Column]) -> str:
         """Return what it asks of a row, in the words of a data steward: ``in must not be after out``."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 
-from doublure.errors import printable
+from doublure.errors import counted, printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.rules.row_search import RowSearch
@@ -194,7 +194,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
             found.append(str(error))
     if len(found) > 1:
         listed = " ".join(f"({number}) {text.replace('; ', ', ')}" for number, text in enumerate(found, 1))
-        raise RulesDoNotFit(f"{len(found)} rules do not fit: {listed}; fix each")
+        raise RulesDoNotFit(f"{counted(len(found), 'rule')} do not fit: {listed}; fix each")
     if found:
         raise RulesDoNotFit(found[0])
     try:

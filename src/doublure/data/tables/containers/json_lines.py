@@ -18,7 +18,7 @@ from typing_extensions import override
 from doublure.data.tables import csv_files, csv_records
 from doublure.data.tables.containers.record_files import ObjectRow, ObjectRows
 from doublure.data.tables.csv_records import MISENCODED, TOO_LONG, Dialect
-from doublure.errors import DataError, printable
+from doublure.errors import DataError, counted, printable
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -101,7 +101,7 @@ def _keys(written: Written | None) -> dict[str, str]:
     for key, names in rename.items():
         if len(names) > 1:
             raise DataError(
-                f"has {len(names)} new names", field=f"rename.{printable(key)}", remedy="give a key one name"
+                f"has {counted(len(names), 'new name')}", field=f"rename.{printable(key)}", remedy="give a key one name"
             )
     return {names[0]: key for key, names in rename.items()}
 

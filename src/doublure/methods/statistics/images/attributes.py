@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.access import Access
 from doublure.encode.attribute_groups import groups_of
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, counted
 from doublure.methods.statistics.of_kind import counting
 from doublure.methods.statistics.settings import ATTRIBUTE_SHARE
 from doublure.schema.images import MOST_VALUES, ImageSchema
@@ -46,7 +46,7 @@ def refuse_too_many(schema: ImageSchema) -> None:
     """
     if schema.attributes and (count := count_combinations(schema)) > MOST_COMBINATIONS:
         raise SchemaError(
-            f"make {count:,} combinations with the label, and {MOST_COMBINATIONS:,} are the most",
+            f"make {counted(count, 'combination')} with the label, and {MOST_COMBINATIONS:,} are the most",
             field="attributes",
             remedy="declare learned values, cut numbers into fewer groups by edges, or leave attributes out",
         )

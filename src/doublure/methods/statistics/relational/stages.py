@@ -53,7 +53,7 @@ from doublure.schema.tables import TableSchema
 Turn: TypeAlias = Literal["first", "any", "next"]
 """The row of a unit that is counted."""
 AS_BEFORE = CategoryColumn(values=(0, 1), missing=False)
-"""Whether a cell is as in the row before."""
+"""Whether a cell is as in the row before: like all columns made here, one that is counted and that no schema has."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, product
 
 from doublure.access import Access
 from doublure.encode.columns import integer_domain
-from doublure.errors import printable
-from doublure.methods.method import Released
+from doublure.errors import counted, printable
+from doublure.intervals import IN_95_OF_100
+from doublure.methods.method import QuestionForecast, Released
 from doublure.methods.statistics.tables import plan
+from doublure.methods.statistics.tables.focus import FocusedTables, often
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.schema.scalars import label
@@ -45,6 +48,7 @@ class NoiseForecast:
         within: The column that is drawn last, or an empty text.
         groups: Most groups of a column in pairs, if they are given.
         given: How many of the first columns are not counted.
+        focus: What is counted more often.
     """
 
     schema: Schema
@@ -52,10 +56,11 @@ class NoiseForecast:
     within: str = ""
     groups: int | None = None
     given: int = 0
+    focus: FocusedTables = field(default_factory=FocusedTables)
 
     @classmethod
     def of(
-        cls, schema: Schema, accesses: Iterable[Access], prefix: str = "", **more: str | int | None
+        cls, schema: Schema, accesses: Iterable[Access], prefix: str = "", **more: str | int | FocusedTables | None
     ) -> NoiseForecast:
         """Return the forecast of planned accesses whose purposes have a prefix."""
         events = {
@@ -65,10 +70,31 @@ class NoiseForecast:
         }
         return cls(schema=schema, events=events, **more)  # type: ignore[arg-type]
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The columns whose errors are forecast: those that are counted."""
         return plan.counted_columns(self.schema)
+
+    @cached_property
+    def target(self) -> str:
+        """The column whose values may have a count of their own, or an empty text."""
+        return plan.counted_target(self.schema, self.within)
+
+    @property
+    def questions(self) -> tuple[QuestionForecast, ...]:
+        """The forecast of each column and pair in focus, in the order of the setting."""
+        found = []
+        for asked in self.focus.asked:
+            names = tuple(name for name in self.columns if name in asked)
+            pair = len(names) > 1 and plan.PAIRS in self.events
+            cell = self._of_pair_cell(names) if pair else self.spread(names[0])
+            found.append(
+                QuestionForecast(
+                    columns=names, distance=self.distance(names), margin=IN_95_OF_100 * cell,
+                    hidden=min(1.0, self._relation(names)) if pair else None,
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     def hidden_relations(self) -> dict[str, float]:
         """Return the total variation from independence of which half is lost, by kind of columns; 1 if all is lost."""
@@ -118,7 +144,7 @@ class NoiseForecast:
         Args:
             released: Reads the noisy tables; none before a fit.
         """
-        name = plan.counted_target(self.schema, self.within)
+        name = self.target
         column = self.schema.columns.get(name)
         if column is None:
             return ()
@@ -135,26 +161,26 @@ class NoiseForecast:
             return ()
         named = [f"{printable(value)} (about {max(0, round(rows[value])):,})" for value in rare[:_NAMED]]
         more = f" and {len(rare) - _NAMED} more" if len(rare) > _NAMED else ""
-        counted = f"; counts have a standard deviation of {spread:,.0f}" if spread else ""
+        noise = f"; counts have a standard deviation of {spread:,.0f}" if spread else ""
         return (
-            f"{printable(name)}: values of fewer than about {_rounded(hidden):,} rows are below the noise, and their "
-            f"other columns are mostly those of all rows: {', '.join(named)}{more}{counted}",
+            f"{printable(name)}: values of fewer than about {counted(_rounded(hidden), 'row')} are below the noise, "
+            f"and their other columns are mostly those of all rows: {', '.join(named)}{more}{noise}",
         )
 
     def described_target(self) -> tuple[str, ...]:
         """Return a line about the counts of the target's values."""
         if plan.TARGET not in self.events:
             return ()
-        name, spread = plan.counted_target(self.schema, self.within), self._noise(plan.TARGET)
+        name, spread = self.target, self._noise(plan.TARGET)
         hidden = max(self.hidden_rows(), _SEEN * spread)
         return (
             f"Forecast: rows of each value of {printable(name)} are counted with a standard deviation of "
-            f"{spread:,.0f}; values of fewer than about {_rounded(hidden):,} rows are below the noise",
+            f"{spread:,.0f}; values of fewer than about {counted(_rounded(hidden), 'row')} are below the noise",
         )
 
     def spread(self, name: str) -> float:
         """Return the standard deviation of the count of a listed value, in rows: of all its counts together."""
-        precision = sum(1 / self._noise(each) ** 2 for each in self._counts_of(name))
+        precision = sum(1 / self._noise(each, (name,)) ** 2 for each in self._counts_of(name))
         if name == self.within:  # the margin of each column's table within it
             every = plan.BY_TARGET if plan.BY_TARGET in self.events else plan.PAIRS
             precision += sum(1 / size for size in self._sizes(self._others)) / self._noise(every) ** 2
@@ -167,20 +193,42 @@ class NoiseForecast:
             return alone[0]
         if plan.PAIRS not in self.events:
             return 1.0
-        sizes = self._sizes([name for name in names if name != self.within] or names)
-        relation = self._halved(sum(sizes) / len(sizes))
-        return min(1.0, math.hypot(relation, *alone))
+        return min(1.0, math.hypot(self._relation(names), *alone))
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    @property
+    def _relation(self, names: Sequence[str]) -> float:
+        """Return the total variation from independence of which half is lost, of two columns."""
+        sizes = self._sizes([name for name in names if name != self.within] or names)
+        if self.within not in names:
+            return self._halved(sum(sizes) / len(sizes), names)
+        values = integer_domain(self.schema, self.within).size
+        cells = sizes[0] * values * max(sizes[0], values)  # as in hidden_given
+        return math.sqrt(cells) * self._of_pair_cell(names) / (2 * self._rows)
+
+    def _of_pair_cell(self, names: Sequence[str]) -> float:
+        """Return the standard deviation of a cell of two columns, in rows: of the table with least noise."""
+        others = tuple(name for name in names if name != self.within)
+        if plan.BY_TARGET in self.events and len(others) < len(names):
+            return self._noise(plan.BY_TARGET, others)
+        if len(others) == len(names):
+            return self._noise(plan.PAIRS, names) * math.sqrt(self._classes)
+        # The margin of all pairs of the column, within the target.
+        beside = [name for name in self._others if name not in others]
+        precision = sum(
+            1 / (size * self._noise(plan.PAIRS, (*others, name)) ** 2)
+            for name, size in zip(beside, self._sizes(beside), strict=True)
+        )
+        return 1 / math.sqrt(precision)
+
+    @cached_property
     def _others(self) -> list[str]:
         """The counted columns but for the one that is drawn last."""
         return [name for name in self.columns if name != self.within]
 
     def _counts_of(self, name: str) -> list[str]:
         """Return the releases that count each value of a column."""
-        own = plan.TARGET if name == plan.counted_target(self.schema, self.within) else ""
+        own = plan.TARGET if name == self.target else ""
         wide = plan.CODES if plan.has_groups(self.schema, name) else plan.COLUMNS
         return [purpose for purpose in (own, "" if name == self.within else wide) if purpose in self.events]
 
@@ -204,17 +252,66 @@ class NoiseForecast:
 
     @property
     def _classes(self) -> int:
-        within = self.within and plan.BY_TARGET not in self.events
-        return integer_domain(self.schema, self.within).size if within else 1
+        return integer_domain(self.schema, self.within).size if self._pairs_within else 1
 
-    def _noise(self, purpose: str) -> float:
+    def _noise(self, purpose: str, names: Sequence[str] = ()) -> float:
+        """Return the standard deviation of a cell of a release's table, by how often it is counted.
+
+        Args:
+            purpose: The release.
+            names: The table's columns; none for a table of mean size with nothing in focus.
+        """
+        times = 1.0
+        if shares := self._places(purpose):
+            own = self._often(purpose, names) if names else often(self._mean_cells(purpose))
+            times = own / (sum(shares) / len(shares))
+        copies: float = plan.COPIES.get(purpose, 1)
+        return self.events[purpose].scale / math.sqrt(max(1.0, copies * times))
+
+    def _mean_noise(self, purpose: str) -> float:
         return self.events[purpose].scale / math.sqrt(plan.COPIES.get(purpose, 1))
+
+    def _places(self, purpose: str) -> list[float]:
+        """Return the places of a release's tables, up to a factor; none where nothing in focus is among them.
+
+        Which pairs are chosen beside those in focus is not known: they are taken to be of mean size, as many as may be.
+        """
+        if not self.focus.asked or purpose not in self.events:
+            return []
+        if purpose in (plan.PAIRS, plan.TREE) and not self._pairs_within:
+            tables: list[tuple[str, ...]] = [tuple(names) for names in self.focus.apart(self.within)]
+        elif purpose == plan.PAIRS:
+            tables = [*combinations(self._others, 2)]
+        elif purpose in (plan.COLUMNS, plan.BY_TARGET):
+            tables = [(name,) for name in self._others]
+        else:
+            return []
+        most = max(1, self.events[purpose].tables // plan.COPIES.get(purpose, 1))
+        rest = often(self._mean_cells(purpose))
+        return [*(self._often(purpose, names) for names in tables[:most]), *([rest] * (most - len(tables)))]
+
+    def _often(self, purpose: str, names: Sequence[str]) -> float:
+        weight = self.focus.weight(names, self.within, pairs_within=self._pairs_within)
+        return often(weight * math.prod(self._cells(purpose, name) for name in names))
+
+    def _cells(self, purpose: str, name: str) -> float:
+        if purpose == plan.COLUMNS and plan.may_be_wide(self.schema, name):
+            return max(_CELLS, self._rows / (plan.SEEN_ALONE * self._mean_noise(purpose)))
+        return self._sizes([name])[0]
+
+    def _mean_cells(self, purpose: str) -> float:
+        each = [self._cells(purpose, name) for name in self._others]
+        return float((sum(each) / len(each)) ** (2 if purpose in (plan.PAIRS, plan.TREE) else 1))
+
+    @property
+    def _pairs_within(self) -> bool:
+        return bool(self.within) and plan.BY_TARGET not in self.events
 
     @property
     def _groups(self) -> float:
         """The approximate number of groups of a column of many values in pairs."""
-        most = self.groups or plan.groups_for(self._rows / (self._noise(plan.PAIRS) * self._classes))
-        seen = self._rows / (plan.SEEN * self._noise(plan.COLUMNS))
+        most = self.groups or plan.groups_for(self._rows / (self._mean_noise(plan.PAIRS) * self._classes))
+        seen = self._rows / (plan.SEEN * self._mean_noise(plan.COLUMNS))
         return min(most, max(min(plan.FEWEST_PAIRED, most), seen))
 
     def _sizes(self, names: Sequence[str]) -> list[float]:
@@ -226,10 +323,10 @@ class NoiseForecast:
             for name, many in zip(names, wide, strict=True)
         ]
 
-    def _halved(self, side: float) -> float:
-        precision = 1 / (self._noise(plan.PAIRS) ** 2 * self._classes)
+    def _halved(self, side: float, names: Sequence[str] = ()) -> float:
+        precision = 1 / (self._noise(plan.PAIRS, names) ** 2 * self._classes)
         if plan.TREE in self.events and not self.given:  # its finer cells, added up; much of it is given otherwise
-            noise = self._noise(plan.TREE)
+            noise = self._noise(plan.TREE, names)
             fine = max(1.0, plan.fine_groups(self._rows / noise) / self._groups)
             precision += 1 / (fine * noise) ** 2
         return float(side**1.5 / math.sqrt(precision) / (2 * self._rows))

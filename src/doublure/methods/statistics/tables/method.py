@@ -20,6 +20,7 @@ from doublure.errors import SettingError, printable
 from doublure.methods.method import ErrorForecast, Released
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.focus import FocusedTables
 from doublure.methods.statistics.tables.forecast import (
     NoiseForecast,
     described_relations,
@@ -38,7 +39,6 @@ from doublure.methods.statistics.tables.plan import (
     better_together,
     counted_columns,
     counted_target,
-    parse_focus,
     plan_releases,
     target_share,
 )
@@ -64,6 +64,7 @@ class TableStatistics(StatisticsStrategy[S]):
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         settings = settings.with_public_rows(schema)
         counted = counted_columns(schema)
+        FocusedTables.of(settings.focus, counted)
         within = _few_valued(schema) if settings.within is None else settings.within
         if within and (within not in counted or not _values(schema, within)):
             raise SettingError(
@@ -79,7 +80,6 @@ class TableStatistics(StatisticsStrategy[S]):
                 field="structure",
                 remedy=f"leave it out, or leave out {asked}",
             )
-        parse_focus(schema, settings.focus)
         within = "" if structure == "columns" else within
         # Whether a target of more values is drawn last is decided by the forecast, once the noise is known.
         later = settings.within is None and structure is None and not within and len(counted) > 1
@@ -94,12 +94,16 @@ class TableStatistics(StatisticsStrategy[S]):
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
-        _refuse_idle(schema, settings)
+        focus, target = (
+            FocusedTables.of(settings.focus, counted_columns(schema)),
+            counted_target(schema, settings.within or ""),
+        )
+        _refuse_idle(schema, settings, focus, target)
         noise = noise_multiplier()
         seen = float(f"{schema.public_units / noise:.4g}")
         structure = settings.structure
         if structure is None:
-            lasts = ["", counted_target(schema, "")] if settings.within is None else [settings.within]
+            lasts = ["", target] if settings.within is None else [settings.within]
             last = better_together(schema, lasts, noise, round_values=settings.round_values)
             if last is None and settings.target_share and not counted_target(schema, ""):
                 last = settings.within
@@ -107,9 +111,10 @@ class TableStatistics(StatisticsStrategy[S]):
             settings = settings.model_copy(update={"within": last or ""})
         if structure == "columns":
             settings = settings.model_copy(update={"within": "", "pairs": None})
+        target = settings.within or counted_target(schema, "")
         share = settings.target_share
-        if share is None or not counted_target(schema, settings.within or ""):
-            share = target_share(schema, settings.within or "", parse_focus(schema, settings.focus))
+        if share is None or not target:
+            share = target_share(schema, target, focus)
         counted = _identities(schema, settings.identities, seen)
         update = {"seen": seen, "structure": structure, "target_share": share, "identities": counted}
         settings = settings.model_copy(update=update)
@@ -118,8 +123,7 @@ class TableStatistics(StatisticsStrategy[S]):
         ways = {way: _with_pairs(schema, settings, way, noise) for way in ("within", "beside")}
         if not plan_releases(schema, settings.within or "").pairs_within:
             return ways["beside"].model_copy(update={"pairs": None})
-        focus = parse_focus(schema, settings.focus)  # a pair by itself is noisier as the margin of a third column
-        apart = any(len(names) > 1 and settings.within not in names for names in focus)
+        apart = focus.apart(settings.within or "")  # a pair by itself is noisier as the margin of a third column
         if settings.pairs is None and settings.paired is None and not apart:
             hidden = [
                 _forecast(schema, own, self.accesses(schema, own, noise)).hidden_relations() for own in ways.values()
@@ -151,6 +155,7 @@ class TableStatistics(StatisticsStrategy[S]):
         hidden = forecast.hidden_relations()
         limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
         said = (
+            *(f"Focus: {each.words}" for each in forecast.questions),
             *described_relations(hidden),
             *forecast.described_target(),
             *_described_identities(schema, settings, touches),
@@ -241,19 +246,24 @@ def _identities(schema: Schema, asked: int | None, seen: float) -> int:
     return asked
 
 
-def _refuse_idle(schema: Schema, own: TableStatisticsSettings) -> None:
+def _refuse_idle(schema: Schema, own: TableStatisticsSettings, focus: FocusedTables, target: str) -> None:
     """Refuse a setting that would choose nothing.
+
+    Args:
+        schema: The public facts.
+        own: The settings.
+        focus: What they put in focus.
+        target: The column whose values may have a count of their own, or an empty text.
 
     Raises:
         SettingError: Naming it.
     """
     within = own.within or ""
-    if own.target_share and not counted_target(schema, within):
+    if own.target_share and not target:
         raise SettingError(
             "has no target with declared values", field="target_share", remedy="leave it out, or declare its values"
         )
-    in_focus = frozenset([within]) in parse_focus(schema, own.focus)
-    if in_focus and (own.target_share is not None or schema.columns[within].fact("shares") is not None):
+    if [within] in focus and (own.target_share is not None or schema.columns[within].fact("shares") is not None):
         raise SettingError(
             f"{printable(within)} is drawn last, and its own count has its share already",
             field="focus",
@@ -296,7 +306,8 @@ def _described_identities(schema: Schema, own: TableStatisticsSettings, touches:
 
 
 def _forecast(schema: Schema, own: TableStatisticsSettings, touches: tuple[Access, ...]) -> NoiseForecast:
-    return NoiseForecast.of(schema, touches, within=own.within or "", groups=own.groups)
+    focus = FocusedTables.of(own.focus, counted_columns(schema))
+    return NoiseForecast.of(schema, touches, within=own.within or "", groups=own.groups, focus=focus)
 
 
 def _values(schema: Schema, name: str) -> int:

@@ -40,6 +40,7 @@ from doublure.methods.statistics.binning import posterior_counts, project_to_sim
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.cut_cells import CutCells
+from doublure.methods.statistics.tables.focus import FocusedTables
 from doublure.methods.statistics.tables.identities import Identity, holding_identities, identities_to_count
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.methods.statistics.tables.missing_blocks import (
@@ -68,9 +69,6 @@ _CHANCE = 0.8
 """√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
 _PUBLISHED = {plan.TARGET, plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases whose tables are informative by themselves."""
-_FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
-"""Weight of the noise of columns and pairs in focus, and of pairs with one column in focus. A weight of 8 makes a table
-be counted some four times as often."""
 _CLEAR, _FALSE_A_NODE = 2.0, 0.25
 """Deviations of its score's noise from which on a pair is counted (one more if units are few), and the most pairs a
 node that may pass by chance; with very many pairs, the latter raises the threshold."""
@@ -133,7 +131,7 @@ class NoisyTables:
         self._tables = KeptTables(job)
         rows = settings.read_public_rows(encoder.schema)
         self._public = None if rows is None else PublicCounts(encoder.compact(rows), encoder.domains)
-        self._focus = plan.parse_focus(encoder.schema, settings.focus)
+        self._focus = FocusedTables.of(settings.focus, plan.counted_columns(encoder.schema))
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
         last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
@@ -549,12 +547,7 @@ class NoisyTables:
 
     def _weight(self, *nodes: Node) -> float:
         """Return the weight of the noise of a table of these nodes, relative to others."""
-        names = self._names(nodes)
-        within = frozenset([self._settings.within])
-        asked = names in self._focus or names | within in self._focus
-        if asked or (self.pairs_within and any(frozenset([name]) | within in self._focus for name in names)):
-            return _FOCUSED
-        return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
+        return self._focus.weight(self._names(nodes), self._settings.within or "", pairs_within=self.pairs_within)
 
     def _asked(self, pair: tuple[int, int]) -> bool:
         """Say whether a pair is in focus, and so counted at any score."""
@@ -621,7 +614,7 @@ class NoisyTables:
 
     def _spanning(self) -> list[tuple[int, int]]:
         scores = self.scores.copy()
-        for pair in combinations(range(len(self.nodes)), 2) if self._focus else ():
+        for pair in combinations(range(len(self.nodes)), 2) if self._focus.asked else ():
             if self._asked(pair):
                 scores[pair] = scores[pair[::-1]] = math.inf
         # Prim's algorithm: the strongest edge that leads out of the tree, until all nodes are in it.

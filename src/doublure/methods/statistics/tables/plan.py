@@ -8,11 +8,12 @@ repeated counts of the same tables, or on tables without information.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
-from doublure.errors import SchemaError, SettingError, printable
+from doublure.errors import SchemaError
+from doublure.methods.statistics.tables.focus import FocusedTables
 from doublure.methods.statistics.tables.identities import identities_share
 from doublure.methods.statistics.tables.missing_blocks import MOST_BLOCKS, declared_groups
 from doublure.schema import Schema
@@ -240,18 +241,17 @@ def counted_target(schema: Schema, within: str) -> str:
     return ""
 
 
-def target_share(schema: Schema, within: str, focus: Iterable[frozenset[str]]) -> float:
+def target_share(schema: Schema, target: str, focus: FocusedTables) -> float:
     """Return the share of the target's own count by the public rule.
 
     Args:
         schema: The public facts.
-        within: The column that is drawn last, or an empty text.
+        target: The column of :func:`counted_target`, or an empty text.
         focus: Columns and pairs in focus.
     """
-    name = counted_target(schema, within)
-    if not name or schema.columns[name].fact("shares") is not None or len(counted_columns(schema)) < 2:
+    if not target or schema.columns[target].fact("shares") is not None or len(counted_columns(schema)) < 2:
         return 0.0
-    return _TO_TARGET * (_IN_FOCUS if frozenset([name]) in focus else 1)
+    return _TO_TARGET * (_IN_FOCUS if [target] in focus else 1)
 
 
 def few_units(seen: float | None) -> float:
@@ -386,31 +386,6 @@ def fine_groups(over_noise: float) -> int:
     return int(min(_MOST_FINE, max(1.0, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
 
 
-def parse_focus(schema: Schema, focus: tuple[str, ...]) -> tuple[frozenset[str], ...]:
-    """Return the columns and pairs in focus, each as the names of its columns.
-
-    Args:
-        schema: The public facts.
-        focus: A column's name, or two joined by ``" & "``.
-
-    Raises:
-        SettingError: A text names neither a counted column nor a pair of two.
-    """
-    counted = counted_columns(schema)
-    found = []
-    for text in focus:
-        names = [text] if text in counted else [name.strip() for name in text.split(" & ")]
-        unknown = [name for name in names if name not in counted]
-        if unknown or len(set(names)) != len(names) or len(names) > 2:
-            raise SettingError(
-                f"{printable(text)} is no column that is counted, and no pair of two",
-                field="focus",
-                remedy='name columns of the schema, a pair as "one & other"',
-            )
-        found.append(frozenset(names))
-    return tuple(found)
-
-
 def _cells_within(schema: Schema, names: list[str], within: str) -> float:
     """Return the approximate number of cells of all pairs of columns within the values of another column."""
     groups = [_groups(schema, name) for name in names]
@@ -425,7 +400,8 @@ def _groups(schema: Schema, name: str) -> int:
 
 def counted_columns(schema: Schema) -> list[str]:
     """Return the columns that are counted: all but ids, derived columns, and those counted together with another."""
-    return [n for n, c in schema.columns.items() if c.modelled and n not in {*schema.derived, *schema.beside}]
+    others = {*schema.derived, *schema.beside}
+    return [name for name, column in schema.columns.items() if column.modelled and name not in others]
 
 
 def has_groups(schema: Schema, name: str) -> bool:
