@@ -121,7 +121,7 @@ def test_the_pairs_are_paid_for_out_of_the_statistics(method):
     assert pairs.event.scale == pytest.approx(before * math.sqrt(6 / 0.05), rel=0.01)
     said = own.explain()
     assert "age, scanner, nodule and the label are counted in 6 pairs for 5% of the statistics' budget" in said
-    assert "pixels follow from the label alone" in said
+    assert "Pixels follow from the label alone, and age, scanner and nodule do not change them" in said
     assert "counted in" not in without.explain()
 
 
@@ -205,7 +205,7 @@ def test_a_container_without_them_is_refused_before_a_charge(tmp_path):
     schema = db.Schema.parse(TEXT + BESIDE)
     data = films(20)
     data.pop("age")
-    with pytest.raises(DataError, match="age: is not there, and the schema names it"):
+    with pytest.raises(DataError, match="age: is no array of arrays, and the schema names it"):
         open_images(data).check(schema)
     (tmp_path / "left").mkdir()
     syn_like = db.Schema.parse(TEXT)
@@ -226,7 +226,14 @@ def test_a_misfit_is_refused_without_its_cell():
 
 
 def test_a_bundle_holds_them_and_a_changed_one_is_seen(syn, folder, tmp_path):
-    db.release(syn, tmp_path / "bundle", n=60)
+    limits = db.release(syn, tmp_path / "bundle", n=60).card["limits"]
+    said = "Pixels follow from the label alone, and age, scanner and nodule do not change them."
+    assert said in limits
+    page = (tmp_path / "bundle" / "README.md").read_text()
+    assert said in page
+    assert "| age | integer |  | 0 to 99 |" in page
+    assert "| scanner | category |  | A, B, C |" in page
+    assert "os-keyed" not in page + (tmp_path / "bundle" / "card.html").read_text()
     described = json.loads((tmp_path / "bundle" / "dictionary.json").read_text())
     assert described["images"]["arrays"]["age"] == "(n,)"
     with np.load(tmp_path / "bundle" / "data.npz") as held:

@@ -251,6 +251,7 @@ def _images(found: ImageEvaluation) -> PageContent:
         *found.pixels,
         *found.texture,
         *found.attributes,
+        *found.marginals,
         *found.added,
     )
     more = {

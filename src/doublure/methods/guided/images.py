@@ -157,8 +157,12 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 def _checked(
     settings: ImageGuidedSettings, generator: UpsamplingGenerator | GaussianImages, labeller: Labeller
 ) -> LabelledGenerator:
-    """Return the generator with the warp and spread of sampling, and the labeller that checks its images."""
+    """Return the generator with the warp and spread of sampling, and the labeller that checks its images.
+
+    Images that it turns out not to check are drawn no more widely than in training: labels would not survive it.
+    """
     from doublure.training.private_classifier import with_label_checks
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread
-    return with_label_checks(settings, generator, labeller, settings.image_noise)
+    unchecked = min(settings.warp, settings.sampled_warp), min(1.0, settings.sampled_spread)
+    return with_label_checks(settings, generator, labeller, settings.image_noise, unchecked)
