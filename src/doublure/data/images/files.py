@@ -17,7 +17,7 @@ from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema, joined_marks
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.arrow_text import coded_in, listed, readable
-from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, counted, printable
+from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 from doublure.schema.schema import Schema
@@ -76,8 +76,7 @@ class FolderSource(ImageSource):
         given = f", or give {' or '.join(tables)}, if it names the pictures and their labels" if tables else ""
         if self._classes and self._loose:
             remedy = f"move them into the folders of their classes{given}"
-            what = f"holds {counted(len(self._loose), 'file')} beside the folders of its classes"
-            raise DataError(what, field=self.name, remedy=remedy)
+            raise DataError("holds files beside the folders of its classes", field=self.name, remedy=remedy)
         strange = [file for file in self._files if not self._is_picture(file)]
         if strange:
             raise FaultyRecords(
