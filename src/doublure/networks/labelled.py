@@ -105,7 +105,8 @@ class LabelledGenerator(nn.Module):
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
         if not self.asked:
             if self._unchecked is not None:
-                self.generator.warp, self.generator.spread = self._unchecked
+                for name, value in zip(("warp", "spread"), self._unchecked, strict=True):
+                    setattr(self.generator, name, value)
             return self.drawn_once(noise, condition)
         wanted = condition.argmax(dim=1)
         left = torch.arange(len(noise), device=noise.device)

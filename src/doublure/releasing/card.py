@@ -20,7 +20,7 @@ from doublure.releasing.checking import PAGE
 from doublure.releasing.drawings import FIVE_DIGITS, digits, draw_line, draw_strip, with_pixel_hashes
 from doublure.releasing.examples import ExampleRecords, read_examples
 from doublure.releasing.plain_words import figure_names, plain_words
-from doublure.releasing.tables import margin_of, middle
+from doublure.releasing.tables import cell_margin, middle
 from doublure.report import page
 from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import is_link
@@ -320,7 +320,7 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
     if not margins:
         scales = [(_text(touch.get("purpose")), _count_scale(touch)) for touch in card.get("touches") or ()]
         counted = [
-            f"Noise of “{purpose}”: ± {margin_of(scale):,} {records} in each cell, in 19 of 20 cases."
+            f"Noise of “{purpose}”: ± {cell_margin(scale):,} {records} in each cell, in 19 of 20 cases."
             for purpose, scale in scales
             if scale is not None
         ]
