@@ -319,12 +319,12 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
     margins: Mapping[str, Any] | None = card.get("margins")
     if not margins:
         scales = [(_text(touch.get("purpose")), _count_scale(touch)) for touch in card.get("touches") or ()]
-        counted = [
+        noisy = [
             f"Noise of “{purpose}”: ± {cell_margin(scale):,} {records} in each cell, in 19 of 20 cases."
             for purpose, scale in scales
             if scale is not None
         ]
-        return {"headline": "", "lines": [*counted, _ON_TOP] if counted else [_UNKNOWN]}
+        return {"headline": "", "lines": [*noisy, _ON_TOP] if noisy else [_UNKNOWN]}
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     unit = str(guarantee.get("unit") or "unit")
     alone = guarantee.get("max_records") == 1 and records == "rows"

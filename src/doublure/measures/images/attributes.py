@@ -1,4 +1,4 @@
-"""Attributes beside images: how far each is off, and what is left of its associations with the label and the others.
+"""Distances of attributes beside images, and what is left of their associations with the label and the others.
 
 Numbers are in their public groups. Only pairs count that clearly depend on one another in real images.
 """
