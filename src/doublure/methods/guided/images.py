@@ -18,12 +18,13 @@ from doublure.errors import SchemaError
 from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.attributes import joint, with_conditions
+from doublure.methods.statistics.images.defaults import SMALL, enough_to_widen
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.methods.statistics.of_kind import counting
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.architectures import Critic, kept_critic
-from doublure.training.classifier_settings import images_compared
+from doublure.training.classifier_settings import MOST_COMPARED, images_compared
 from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
@@ -93,6 +94,17 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         compared = (("count images that one classifier recognises", 1, settings.compared_share),)
         records = schema.most_records
         return (*found, labeller, *counting(compared, records=records, noise_multiplier=noise_multiplier))
+
+    @override
+    def explained(self, schema: Schema, settings: ImageGuidedSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        said, images = super().explained(schema, settings, touches), ImageSchema.of(schema)
+        if images.images.pictures != "drawings" or max(images.shape) < SMALL or enough_to_widen(schema):
+            return said
+        return (
+            f"Pictures: warped no more widely than in training; below {MOST_COMPARED:,} images a wider warp costs more "
+            "labels than it teaches",
+            *said,
+        )
 
     @override
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:

@@ -16,7 +16,7 @@ from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.method import Released
 from doublure.methods.statistics.images import attributes
-from doublure.methods.statistics.images.defaults import choose_defaults, enough_to_widen
+from doublure.methods.statistics.images.defaults import choose_defaults
 from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
@@ -38,7 +38,6 @@ from doublure.networks.sizes import (
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
-from doublure.training.classifier_settings import MOST_COMPARED
 from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
 from doublure.training.owned import OwnerTasks
@@ -94,11 +93,6 @@ class ImageStatistics(StatisticsStrategy[S]):
             said.append(
                 "Pictures: images.pictures is not declared; declare aligned if everything stands in the same place in "
                 "all images, scenes if not, and drawings of digits, letters or sketches, which may stand askew"
-            )
-        if images.pictures == "drawings" and not enough_to_widen(schema):
-            said.append(
-                f"Pictures: warped no more widely than in training; below {MOST_COMPARED:,} images a wider warp costs "
-                "more labels than it teaches"
             )
         if settings.model == "gaussian":
             said.append(
