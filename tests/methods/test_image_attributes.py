@@ -15,7 +15,8 @@ from doublure.data.images import Images, open_images
 from doublure.data.images.writing import write_images
 from doublure.errors import DataError, GateFailed, SchemaError
 from doublure.measures.images.evaluation import evaluate_images
-from doublure.methods.statistics.images.attributes import PAIRS
+from doublure.methods.statistics.images.attributes import PAIRS, cells_by_forecast
+from doublure.schema.images import ImageSchema
 
 UNITS = 1500
 TEXT = f"""
@@ -121,7 +122,7 @@ def test_the_pairs_are_paid_for_out_of_the_statistics(method):
     assert pairs.event.scale == pytest.approx(before * math.sqrt(6 / 0.05), rel=0.01)
     said = own.explain()
     assert "age, scanner, nodule and the label are counted in 6 pairs for 5% of the statistics' budget" in said
-    assert "pixels follow from the label alone" in said
+    assert "Pixels follow from the label alone, and age, scanner and nodule do not change them" in said
     assert "counted in" not in without.explain()
 
 
@@ -205,7 +206,7 @@ def test_a_container_without_them_is_refused_before_a_charge(tmp_path):
     schema = db.Schema.parse(TEXT + BESIDE)
     data = films(20)
     data.pop("age")
-    with pytest.raises(DataError, match="age: is not there, and the schema names it"):
+    with pytest.raises(DataError, match="age: is no array of arrays, and the schema names it"):
         open_images(data).check(schema)
     (tmp_path / "left").mkdir()
     syn_like = db.Schema.parse(TEXT)
@@ -226,7 +227,14 @@ def test_a_misfit_is_refused_without_its_cell():
 
 
 def test_a_bundle_holds_them_and_a_changed_one_is_seen(syn, folder, tmp_path):
-    db.release(syn, tmp_path / "bundle", n=60)
+    limits = db.release(syn, tmp_path / "bundle", n=60).card["limits"]
+    said = "Pixels follow from the label alone, and age, scanner and nodule do not change them."
+    assert said in limits
+    page = (tmp_path / "bundle" / "README.md").read_text()
+    assert said in page
+    assert "| age | integer |  | 0 to 99 |" in page
+    assert "| scanner | category |  | A, B, C |" in page
+    assert "os-keyed" not in page + (tmp_path / "bundle" / "card.html").read_text()
     described = json.loads((tmp_path / "bundle" / "dictionary.json").read_text())
     assert described["images"]["arrays"]["age"] == "(n,)"
     with np.load(tmp_path / "bundle" / "data.npz") as held:
@@ -258,3 +266,60 @@ def test_evaluation_sees_attributes_that_go_with_nothing():
     }
     assert figures["as they are"].value < 0.08 < 0.12 < figures["mixed"].value
     assert figures["mixed"].baseline > 0.12
+
+
+@pytest.mark.parametrize(("epsilon", "groups"), [(0.2, 2), (1.0, 4), (3.0, 5), (10.0, 10)])
+def test_numbers_are_counted_in_as_many_groups_as_forecast_the_smallest_error(epsilon, groups):
+    schema = ImageSchema.of(db.Schema.parse(TEXT + BESIDE))
+    plan = plan_of(model="gaussian", epsilon=epsilon)
+    noise = plan.touches[-1].event.scale
+    cells = cells_by_forecast(schema, noise)
+    assert {name: own.max() + 1 for name, own in cells.items()} == {
+        "label": 2,
+        "age": groups,
+        "scanner": 3,
+        "nodule": 2,
+    }
+    assert (f"age in {groups} groups" in plan.explain()) is (groups < 10)
+    edges = TEXT + BESIDE.replace("bounds: [0, 99]", "bounds: [0, 99], edges: [0, 18, 40, 65]")
+    kept = cells_by_forecast(ImageSchema.of(db.Schema.parse(edges)), noise)["age"]
+    assert np.array_equal(kept, np.arange(len(kept)))  # cut where the schema says
+
+
+def test_joined_groups_leave_a_number_with_its_label(tmp_path):
+    made = fit(tmp_path, plan_of(model="gaussian", epsilon=3.0), films()).sample(4000, seed=1)
+    assert relations(made.labels, made.attributes)[0, 1] > 0.6  # of .86, by fresh noise
+    assert made.attributes["age"].between(0, 99).all()
+
+
+def test_a_pair_whose_noise_exceeds_its_cells_is_named_in_plan_and_card():
+    many = TEXT + BESIDE.replace("values: [A, B, C]", f"values: {[*range(60)]}")
+    plan = plan_of(many, model="gaussian", epsilon=1.0)
+    (said,) = [line for line in plan.explain().splitlines() if "mostly noise" in line]
+    assert "Warning: pairs are mostly noise of ±41 images a cell: age × scanner (some 6.2 images a cell)" in said
+    assert "label × age" not in said
+    assert "mostly noise" not in plan_of(model="gaussian").explain()
+
+
+def test_the_verdict_looks_at_each_attribute_and_at_what_goes_with_it():
+    real = open_images(films(400)).load(db.Schema.parse(TEXT + BESIDE)).content
+    schema = ImageSchema.of(db.Schema.parse(TEXT + BESIDE))
+    order = np.random.default_rng(0).permutation(400)
+    apart = real.attributes.iloc[order].reset_index(drop=True).assign(scanner="A")
+    found = evaluate_images(
+        schema, Images(images=real.images, labels=real.labels, attributes=apart), real, classifiers=()
+    )
+    assert any(line.startswith("Worst attribute: scanner, total variation") for line in found.verdict.lines)
+    assert any(line.startswith("Worst association: label × age, Cramér’s V 0.88") for line in found.verdict.lines)
+    assert any(
+        line.startswith("At least half of the association is lost: label × age") for line in found.verdict.warnings
+    )
+    assert {"attribute age", "attribute scanner", "attribute nodule"} <= {score.key for score in found.scores}
+    same = evaluate_images(schema, real, real, classifiers=()).verdict
+    assert not any("lost" in warning for warning in same.warnings)
+
+
+def test_the_noise_of_sums_and_counts_is_named_as_it_is():
+    exact = "the operating system's own stream, exact rounded normals"
+    assert plan_of(method="guided").guarantee.noise_source == f"{exact}; exact discrete Gaussian"
+    assert plan_of(TEXT, model="gaussian").guarantee.noise_source == exact

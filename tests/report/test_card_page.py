@@ -233,6 +233,14 @@ def test_without_bought_counts_no_margin_is_stated(card, parse):
     assert "off by" not in text
 
 
+def test_counts_that_the_plan_pays_for_have_the_margin_of_their_noise(card, parse):
+    """The card of images whose plan counted pairs said that no margin follows."""
+    event = {"type": "discrete-gaussian", "scale": 15.0, "tables": 3, "records": 1}
+    text = text_of({**card, "touches": [{"purpose": "count pairs", "event": event}]}, parse)
+    assert "Noise of “count pairs”: ± 30 rows in each cell, in 19 of 20 cases." in text
+    assert "No margin" not in text
+
+
 def test_what_the_steward_declares_is_shown_and_nothing_else_is(card, parse):
     assert "none is declared: ask before you use" in text_of(card, parse)
     said = {"description": "One row a person.", "licence": "CC BY 4.0", "citation": "Doe (2026)."}

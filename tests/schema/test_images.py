@@ -71,6 +71,7 @@ REFUSALS = {
     "images: {range: [1, 0]}": "images",
     "images: {range: [0, .inf]}": "images.range",
     "images: {on_mismatch: crop}": "images.on_mismatch",
+    "images: {pictures: quux}": "images.pictures",
     "images: {size: 3}": "images.size",
     "images: 3": "images",
     "label: 3": "label",
@@ -159,3 +160,16 @@ def test_a_check_compares_the_container(npz):
     assert not any(finding.path == "images.range" for finding in check(without, real).findings)
     narrow = Schema.parse(without.to_yaml().replace("range: [0, 255]", "range: [0, 1]"))
     assert any(finding.path == "images.range" for finding in check(narrow, real).findings)
+
+
+@pytest.mark.parametrize(
+    ("slip", "said"),
+    [
+        ("pictures: quux", "images.pictures: must be aligned, scenes, drawings or photographs"),
+        ("dtype: int8", "images.dtype: must be uint8, uint16, int16 or float32"),
+        ("crop: 3", r"images.crop: must be \[height, width\]"),
+    ],
+)
+def test_a_refused_word_lists_those_that_may_stand_there(slip, said):
+    with pytest.raises(SchemaError, match=said):
+        Schema.parse(f"doublure: 1\nkind: images\nunits: 9\nimages: {{shape: [8, 8, 1], {slip}}}")

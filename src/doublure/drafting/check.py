@@ -536,6 +536,15 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         )
         yield Finding(kind="note", path=UNIT_ID, message=message)
     yield from _missing_orders(schema)
+    if unshared := schema.unshared:
+        are, its = ("is a condition", "its") if len(unshared) == 1 else ("are conditions", "their")
+        message = (
+            f"{are} without shares: {its} values are as frequent as a method's own counts say; methods without counts "
+            "draw them equally often; declare or learn shares"
+        )
+        yield Finding(
+            kind="note", path=", ".join(printable(schema.path_of(name)) for name in unshared), message=message
+        )
     for name, column in schema.columns.items():
         for message in _notes_on(column):
             yield Finding(kind="note", path=printable(schema.path_of(name)), message=message)
@@ -560,11 +569,6 @@ def _notes_on(column: Column) -> Iterator[str]:
     size = len(column.domain)
     if size > _MANY_VALUES and not column.level_numbers:  # groups are counted where codes are rare
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
-    if "condition" in column.roles and column.fact("shares") is None:
-        yield (
-            "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
-            "counts draw them equally often; declare or learn shares"
-        )
     if column.modelled and not column.unit:
         yield (
             "has no precision or step, so numbers have up to 12 digits and hardly one repeats, as prices do; add "

@@ -369,7 +369,7 @@ def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any], *, p
 
 
 def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, ...]:
-    """Return a line for each condition whose values' shares are unknown.
+    """Return a line about the conditions whose values' shares are unknown; none where all are known.
 
     Args:
         method: The method.
@@ -377,11 +377,13 @@ def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, 
     """
     if method.knows_shares(schema):
         return ()
-    return tuple(
-        f"{printable(name)} is a condition without shares, and {method.name} counts none: its values are sampled "
-        "equally often, not as often as in the data; declare or learn shares"
-        for name in schema.with_role("condition")
-        if schema.columns[name].fact("shares") is None
+    if not (names := schema.unshared):
+        return ()
+    listed = ", ".join(map(printable, names[:-1])) + " and " * (len(names) > 1) + printable(names[-1])
+    are, its = ("is a condition", "its") if len(names) == 1 else ("are conditions", "their")
+    return (
+        f"{listed} {are} without shares, and {method.name} counts none: {its} values are sampled equally often, not as "
+        "often as in the data; declare or learn shares",
     )
 
 

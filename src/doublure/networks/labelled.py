@@ -70,6 +70,7 @@ class LabelledGenerator(nn.Module):
         tries: Most draws; a request that is still open then gets the best image left to it.
         margin: Amount by which an image's score for another label must exceed the score for its own before it counts as
             the other.
+        unchecked: Warp and spread of images that no labeller checks; None: the generator's.
 
     Attributes:
         asked: Whether the labeller is asked at all, or images keep the label that they were drawn for.
@@ -78,7 +79,14 @@ class LabelledGenerator(nn.Module):
     asked: Tensor
 
     def __init__(
-        self, generator: nn.Module, labeller: Labeller, *, noise_width: int, tries: int, margin: float = 0.0
+        self,
+        generator: nn.Module,
+        labeller: Labeller,
+        *,
+        noise_width: int,
+        tries: int,
+        margin: float = 0.0,
+        unchecked: tuple[float, float] | None = None,
     ) -> None:
         super().__init__()
         self.generator = generator
@@ -86,6 +94,7 @@ class LabelledGenerator(nn.Module):
         self._width = noise_width
         self._tries = tries
         self._margin = margin
+        self._unchecked = unchecked
         self.register_buffer("asked", torch.ones(1, dtype=torch.bool))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -95,8 +104,10 @@ class LabelledGenerator(nn.Module):
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
         if not self.asked:
-            drawn_once: Tensor = self.generator(noise[:, : self._width], condition)
-            return drawn_once
+            if self._unchecked is not None:
+                for name, value in zip(("warp", "spread"), self._unchecked, strict=True):
+                    setattr(self.generator, name, value)
+            return self.drawn_once(noise, condition)
         wanted = condition.argmax(dim=1)
         left = torch.arange(len(noise), device=noise.device)
         images, best = torch.empty(0), torch.empty(0)
@@ -114,6 +125,11 @@ class LabelledGenerator(nn.Module):
             left = left[~agreed]
             if not len(left):
                 break
+        return images
+
+    def drawn_once(self, noise: Tensor, condition: Tensor) -> Tensor:
+        """Return images with the labels that they were drawn for, as widely as those that are checked."""
+        images: Tensor = self.generator(noise[:, : self._width], condition)
         return images
 
 

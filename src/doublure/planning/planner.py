@@ -49,7 +49,7 @@ DELTA_WITHOUT_PRIVACY = 1e-6
 LOOSER = "accountant rdp is looser than pld: it needs more noise for the same epsilon"
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PRINTED = 4  # significant digits of an ε that follows from the noise
-_EXACT = "the operating system's own stream, exact rounded normals"
+_EXACT, _EXACT_COUNTS = "the operating system's own stream, exact rounded normals", "exact discrete Gaussian"
 _PURPOSES = {
     "units": "count the units",
     "missing": "test whether {column} has missing cells",
@@ -372,6 +372,13 @@ def _single_multiplier(training: tuple[Access, ...]) -> float | None:
     return event.noise_multiplier if isinstance(event, GaussianEvent) and event.filter_steps is None else None
 
 
+def _noise_source(training: tuple[Access, ...]) -> str | None:
+    """Return the source of exact noise, where some of it is added to sums in whole numbers; None of any other."""
+    if not (any(access.whole for access in training) and all(access.exact for access in training)):
+        return None
+    return _EXACT if all(access.whole for access in training) else f"{_EXACT}; {_EXACT_COUNTS}"
+
+
 def _guarantee(
     chosen: Method,
     schema: Schema,
@@ -408,7 +415,7 @@ def _guarantee(
         sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
         noise_multiplier=_single_multiplier(training),
         steps=steps,
-        noise_source=_EXACT if {access.whole for access in training} == {True} else chosen.noise_source(settings),
+        noise_source=_noise_source(training) or chosen.noise_source(settings),
         assumptions=(*assumptions, *settings.assumptions),
         excluded=(
             TIMING if all(access.exact for access in touches) else FLOATING,

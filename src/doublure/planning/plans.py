@@ -271,6 +271,10 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
+        if (source := data["guarantee"].get("noise_source")) == chosen.noise_source(
+            settings
+        ):  # as plans up to 0.4 have
+            made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
         if _OPENDP in (data["guarantee"].get("noise_source") or ""):
             named = (made.guarantee.noise_source or "").replace(_EXACT_COUNTS, _OPENDP)
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": named}))

@@ -20,7 +20,7 @@ from doublure.releasing.checking import PAGE
 from doublure.releasing.drawings import FIVE_DIGITS, digits, draw_line, draw_strip, with_pixel_hashes
 from doublure.releasing.examples import ExampleRecords, read_examples
 from doublure.releasing.plain_words import figure_names, plain_words
-from doublure.releasing.tables import middle
+from doublure.releasing.tables import cell_margin, middle
 from doublure.report import page
 from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import is_link
@@ -48,6 +48,8 @@ _PEOPLE = {"person": "people", "patient": "patients"}
 _UNKNOWN = (
     "No margin of a count follows from what this run bought. Compare counts with known ones before relying on them."
 )
+_COUNTS = "discrete-gaussian"
+_ON_TOP = "The generator’s own error comes on top."
 _OF_THE_RECORD = frozenset({"dataset"})  # known of the ledger's record before it is made
 
 
@@ -168,11 +170,18 @@ def _claim(value: object) -> str:
 def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
     """Return one access in words; an empirical run pays for one table of votes, priced by the move of a label."""
     found = {key: _shown(key, touch.get(key)) for key in _TOUCHED}
-    event = touch.get("event")
-    if kind == "empirical" and isinstance(event, Mapping) and event.get("type") == "discrete-gaussian":
-        scale = _text(event.get("scale"))
-        found["event"] = f"discrete-gaussian: scale {scale} on each count of votes; a label moves two"
+    if kind == "empirical" and (scale := _count_scale(touch)) is not None:
+        found["event"] = f"{_COUNTS}: scale {_text(scale)} on each count of votes; a label moves two"
     return found
+
+
+def _count_scale(touch: Mapping[str, Any]) -> float | None:
+    """Return the standard deviation of the noise of an access's counts; None where it counted nothing."""
+    event = touch.get("event")
+    if not isinstance(event, Mapping) or event.get("type") != _COUNTS:
+        return None
+    scale = event.get("scale")
+    return scale if isinstance(scale, int | float) else None
 
 
 def _owners(said: object) -> str | None:
@@ -309,7 +318,13 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
     """
     margins: Mapping[str, Any] | None = card.get("margins")
     if not margins:
-        return {"headline": "", "lines": [_UNKNOWN]}
+        scales = [(_text(touch.get("purpose")), _count_scale(touch)) for touch in card.get("touches") or ()]
+        noisy = [
+            f"Noise of “{purpose}”: ± {cell_margin(scale):,} {records} in each cell, in 19 of 20 cases."
+            for purpose, scale in scales
+            if scale is not None
+        ]
+        return {"headline": "", "lines": [*noisy, _ON_TOP] if noisy else [_UNKNOWN]}
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     unit = str(guarantee.get("unit") or "unit")
     alone = guarantee.get("max_records") == 1 and records == "rows"
@@ -332,7 +347,7 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
             f"The margin is of {units:,} private {counted}, and this release of {released:,}: multiply a count "
             f"of its rows by {units / released:.4g} first."
         )
-    lines.append("The generator’s own error comes on top. Counts over several columns are less precise.")
+    lines.append(f"{_ON_TOP} Counts over several columns are less precise.")
     return {"headline": f"A count is off by about ± {typical:,} {counted}.", "lines": lines}
 
 

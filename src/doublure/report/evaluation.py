@@ -253,6 +253,7 @@ def _images(found: ImageEvaluation) -> PageContent:
         *found.pixels,
         *found.texture,
         *found.attributes,
+        *found.marginals,
         *found.added,
     )
     more = {

@@ -46,7 +46,7 @@ _FORMS = {
     "images": "must be {shape: [height, width, channels], range: [lower, upper], on_mismatch: refuse or resize}",
     "shape": "must be [height, width, channels]: sides from 4 to 1024, and 1 channel (grey) or 3 (colour)",
     "range": "must be [lower, upper], such as [0, 255]",
-    "on_mismatch": "must be refuse or resize",
+    "crop": "must be [height, width] of what is cut out of the middle, such as [128, 128]",
     "series": "must be {time: a column, length: a number, step: 1h, timezone: UTC, gaps: missing, refuse or drop}",
     "series.time": "must be the name of a column, or left out",
     "series.source": "must be the name of a column, or left out",
@@ -175,9 +175,14 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     remedy = (_example(str(location[2])) if key == "bounds" else None) or _SEE
     if key == "order" and "columns" in path:
         return path, _COLUMN_ORDER, remedy
-    places = (".".join(path), ".".join((*path[:1], key)), key)
-    form = next((_FORMS[place] for place in places if place in _FORMS), "does not have the form of a schema")
-    return path, form, remedy
+    listed = {key: f"must be {_words(first)}"} if kind == "literal_error" and location[-1] == key else {}
+    named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), listed.get(key), _FORMS.get(key))
+    return path, next(filter(None, named), "does not have the form of a schema"), remedy
+
+
+def _words(found: ErrorDetails) -> str:
+    """Return the words that may stand there, as pydantic lists them, without its quotes."""
+    return str(found["ctx"]["expected"]).replace("'", "")
 
 
 def _example(name: str) -> str | None:

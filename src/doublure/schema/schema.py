@@ -279,6 +279,11 @@ class Schema(Frozen):
         return tuple(name for name, column in self.columns.items() if role in column.roles)
 
     @property
+    def unshared(self) -> tuple[str, ...]:
+        """The conditions of whose values no shares are declared or asked for."""
+        return tuple(name for name in self.with_role("condition") if self.columns[name].fact("shares") is None)
+
+    @property
     def target(self) -> str | None:
         """The target column, if there is one."""
         return next(iter(self.with_role("target")), None)

@@ -15,7 +15,8 @@ from doublure.training.settings import MethodSettings
 
 MOMENTUM = 0.9
 """Momentum of a labeller's gradient descent; its rate follows from the public number of units and the noise."""
-_MOST_COMPARED = 30_000
+MOST_COMPARED = 30_000
+"""Most generated images that a labeller is judged by: what labels and wide warps are worth shows no earlier."""
 _BYTES = 4
 _OF_DIRECTIONS = 4.0  # operations, times the cube of a side, of finding a symmetric matrix's largest eigenvalues
 
@@ -27,7 +28,7 @@ def images_compared(schema: Schema) -> int:
     MNIST's at ε = 1 both ways teach a small classifier alike up to 8,000 images, and from 30,000 on the labeller's
     teach more (docs/evidence/journal/images.md).
     """
-    return min(schema.public_units, _MOST_COMPARED)
+    return min(schema.public_units, MOST_COMPARED)
 
 
 class LabellerSettings(MethodSettings):

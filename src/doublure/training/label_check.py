@@ -12,6 +12,7 @@ of 4,000 images of clothes at ε = 10 it was right for 87 %, and a logistic regr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -104,11 +105,10 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
     count = images_compared(encoder.schema)
     job.progress.stage("compare classifiers with and without the labeller")
     classifiers = []
-    for asked in (True, False):
+    for draw in (made, made.drawn_once):
         source = torch.Generator().manual_seed(job.seed + 5)
-        made.asked.fill_(asked)
         classifiers.append(
-            _trained(job, made, SmallClassifier(encoder.body_shape, classes, source), noise_width, count)
+            _trained(job, draw, SmallClassifier(encoder.body_shape, classes, source), noise_width, count)
         )
     job.agree([weights for each in classifiers for weights in each.parameters()])
     query = Counts(tables=[(OneRight(kinds=classes),)], max_records=encoder.schema.most_records)
@@ -119,7 +119,7 @@ def labels_pay(job: Job, access: Access, made: LabelledGenerator, noise_width: i
 
 
 def _trained(
-    job: Job, made: LabelledGenerator, classifier: SmallClassifier, noise_width: int, count: int
+    job: Job, draw: Callable[[Tensor, Tensor], Tensor], classifier: SmallClassifier, noise_width: int, count: int
 ) -> SmallClassifier:
     """Return a classifier trained on generated images, as many of each label."""
     classes = of_images(job.encoder).labels
@@ -129,7 +129,7 @@ def _trained(
     with torch.no_grad():
         for own in torch.split(labels, _ROWS):
             noise = torch.randn(len(own), noise_width, generator=source)
-            drawn = made(noise.to(job.device), torch.eye(classes)[own].to(job.device))
+            drawn = draw(noise.to(job.device), torch.eye(classes)[own].to(job.device))
             parts.append(((drawn + 1) * 127.5).round().clamp(0, 255).byte().cpu())  # a quarter of the memory
     images = torch.cat(parts)
     adam = torch.optim.Adam(classifier.parameters(), lr=_RATE)

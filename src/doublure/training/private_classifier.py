@@ -179,7 +179,11 @@ def train_labeller(
 
 
 def with_label_checks(
-    settings: CheckingSettings, generator: nn.Module, labeller: Labeller, noise_width: int
+    settings: CheckingSettings,
+    generator: nn.Module,
+    labeller: Labeller,
+    noise_width: int,
+    unchecked: tuple[float, float] | None = None,
 ) -> LabelledGenerator:
     """Return a generator whose images a labeller checks before they are returned.
 
@@ -188,9 +192,15 @@ def with_label_checks(
         generator: Makes images.
         labeller: Labels them.
         noise_width: Z, numbers of noise for an image.
+        unchecked: Warp and spread of images that it does not check; None: the generator's.
     """
     return LabelledGenerator(
-        generator, labeller, noise_width=noise_width, tries=settings.tries, margin=settings.label_margin
+        generator,
+        labeller,
+        noise_width=noise_width,
+        tries=settings.tries,
+        margin=settings.label_margin,
+        unchecked=unchecked,
     )
 
 

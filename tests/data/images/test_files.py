@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import doublure as db
 from doublure.data.images import open_images
 from doublure.data.images.files import class_of, folder_name
 from doublure.errors import DataError, DataWarning, FaultyRecords
@@ -387,3 +388,10 @@ def test_texts_beside_the_pictures_are_skipped_with_a_word(folder, schema, pixel
             assert len(open_images(folder).load(own).content) == len(pixels)
     (folder / "notes.docx").write_text("x")
     assert "files beside the folders of its classes" in refusal(folder, schema)
+
+
+def test_a_table_in_a_folder_is_named_as_what_to_give(folder, schema):
+    """A stranger's folder of two classes held labels.csv, which the refusal did not name."""
+    (folder / "labels.csv").write_text("file,label\ncat/0.png,cat\n")
+    with pytest.raises(DataError, match=r"or give \S*labels\.csv, if it names the pictures and their labels"):
+        db.draft(folder)

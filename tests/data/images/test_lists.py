@@ -165,3 +165,22 @@ def test_columns_that_the_schema_leaves_out_are_named(tmp_path):
     text += "attributes: {age: {type: integer, bounds: [0, 99], missing: false}}\n"
     found = db.check(Schema.parse(text), tmp_path / "labels.csv")
     assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["scanner"]
+
+
+@pytest.mark.parametrize("split", ["", "_train"])
+def test_arrays_that_the_schema_leaves_out_are_named_by_their_headers(tmp_path, monkeypatch, split):
+    own = {
+        "x": np.zeros((4, 8, 8), np.uint8),
+        "y": np.array([0, 1, 0, 1]),
+        "age": np.arange(4),
+        "scanner": np.arange(4),
+    }
+    given = {f"{name}{split}" if name in "xy" else name: array for name, array in own.items()}
+    given |= {"places": np.zeros((4, 2)), "version": np.array(1)}
+    text = "doublure: 1\nkind: images\nunits: 30\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1]}\n"
+    schema = Schema.parse(text + "attributes: {age: {type: integer, bounds: [0, 99], missing: false}}\n")
+    np.savez(tmp_path / "data.npz", **given)
+    monkeypatch.setattr("doublure.data.images.arrays.array", lambda *_: pytest.fail("an array was read"))
+    for data in (given, tmp_path / "data.npz"):
+        found = db.check(schema, data)
+        assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["scanner"]

@@ -9,7 +9,7 @@ import gzip
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
@@ -99,7 +99,7 @@ class _NamedSource(_ArraySource):
         super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
 
     @abstractmethod
-    def _names(self) -> Container[str]:
+    def _names(self) -> Collection[str]:
         """Return the arrays that there are."""
 
     @abstractmethod
@@ -118,6 +118,12 @@ class _NamedSource(_ArraySource):
             self._refuse_other_than_one_each(self._labels_name())
         for name in schema.named_beside:
             self._refuse_other_than_one_each(self._name_of(name))
+
+    @property
+    @override
+    def beside(self) -> Sequence[str]:
+        others = {self._found.pixels, *self._found.labels}
+        return [name for name in self._names() if name not in others and self._header_of(name).shape == (self.count,)]
 
     def _refuse_form(self, name: str) -> None:
         refuse_fields(name, self._header_of(name))
@@ -175,7 +181,8 @@ class _NamedSource(_ArraySource):
         for found in beside(name, self._found.split):
             if found in self._names():
                 return found
-        raise DataError("is not there, and the schema names it", field=name, remedy="add the array, or fix the schema")
+        what = f"is no array of {printable(self.name)}, and the schema names it"
+        raise DataError(what, field=name, remedy="add the array, or fix the schema")
 
 
 # -- in memory -------------------------------------------------------------------------------------------------------
@@ -188,7 +195,7 @@ class _MappingSource(_NamedSource):
         self._images = self._array(found.pixels)
 
     @override
-    def _names(self) -> Container[str]:
+    def _names(self) -> Collection[str]:
         return self._arrays.keys()
 
     @override
@@ -249,7 +256,7 @@ class _NpzSource(_NamedSource):
         super().__init__(path.name, found)
 
     @override
-    def _names(self) -> Container[str]:
+    def _names(self) -> Collection[str]:
         return self._headers
 
     @override

@@ -27,6 +27,7 @@ KINDS = "PNG, JPEG, WebP, BMP or TIFF"
 _IGNORED = frozenset({"thumbs.db", "desktop.ini"})
 _TEXTS = frozenset({".txt", ".md", ".json", ".xml", ".html", ".pdf", ".log", ".yml", ".yaml"})
 """Endings of files about pictures. Tables of names are none of them: they may hold the labels."""
+_TABLES = (".csv", ".tsv")
 _ROWS = 256
 _BYTES = "bytes"
 
@@ -71,9 +72,8 @@ class FolderSource(ImageSource):
             DataError: There are files beside the folders of the classes, or no pictures.
             FaultyRecords: Some files are no pictures by their endings, or lie in a folder within a class's.
         """
-        given = ""
-        if any(file.suffix.lower() in (".csv", ".tsv") for file in self._loose):
-            given = ", or give the table that names them and their labels"
+        tables = [printable(str(self._path / file.name)) for file in self._loose if file.suffix.lower() in _TABLES]
+        given = f", or give {' or '.join(tables)}, if it names the pictures and their labels" if tables else ""
         if self._classes and self._loose:
             remedy = f"move them into the folders of their classes{given}"
             raise DataError("holds files beside the folders of its classes", field=self.name, remedy=remedy)
@@ -261,14 +261,12 @@ class ParquetSource(ImageSource):
     def check_more(self, schema: ImageSchema) -> None:
         if schema.label is not None:
             self._asked = schema.label.attributes
-            missing = next((name for name in self._asked if name not in self._columns), None)
-            if missing is not None:
-                raise DataError("is not a column of the data", field=missing, remedy="fix the schema or the file")
             if not self._asked:
                 labels_among(self._labels, self.name)
-        for name in schema.named_beside:
+        for name in (*self._asked, *schema.named_beside):
             if name not in self._columns:
-                raise DataError("is not a column of the data", field=name, remedy="fix the schema or the file")
+                what = f"is not a column of {printable(self.name)}"
+                raise DataError(what, field=name, remedy="fix the schema or the file")
 
     @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:

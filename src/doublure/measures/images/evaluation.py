@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,15 +16,14 @@ from pydantic import Field
 from typing_extensions import override
 
 from doublure.data.images import Images
-from doublure.data.images.records import columns_beside
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.encode.attribute_groups import codes_of, groups_of
 from doublure.errors import printable
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, split_real
+from doublure.measures.images.attributes import attribute_scores, say_attributes
 from doublure.measures.images.classifiers import (
     CLASSIFIERS,
     EPOCHS,
@@ -42,6 +40,7 @@ from doublure.measures.influence import share_influence
 from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
+from doublure.measures.tables.relations import RelatedPair
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, SilentProgress
@@ -82,6 +81,8 @@ class ImageEvaluation(Evaluation):
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
         texture: Change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
         attributes: Distance of each two of label and attributes; empty without attributes.
+        marginals: Distance of each attribute.
+        associations: What clearly depends on one another in real images, what loses most first.
         resemblance: Similarity in the requested features, by default those of a classifier trained on real images;
             empty where none was trained.
         trained: Number of images that the classifiers were trained and tested on, by set.
@@ -98,6 +99,8 @@ class ImageEvaluation(Evaluation):
     pixels: tuple[Score, ...]
     texture: tuple[Score, ...] = ()
     attributes: tuple[Score, ...] = ()
+    marginals: tuple[Score, ...] = ()
+    associations: tuple[RelatedPair, ...] = ()
     resemblance: tuple[Score, ...] = ()
     trained: Mapping[Literal["synthetic", "real", "test"], int]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -112,6 +115,7 @@ class ImageEvaluation(Evaluation):
             *self.pixels,
             *self.texture,
             *self.attributes,
+            *self.marginals,
             *self.added,
         )
 
@@ -185,6 +189,7 @@ def evaluate_images(
     )
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
+    beside, marginals, associations = attribute_scores(schema, {"value": synthetic, "real": real, "test": test})
     found = ImageEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
@@ -193,7 +198,9 @@ def evaluate_images(
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets, kept),
         texture=texture({"value": synthetic, "baseline": baseline, "real": test}, kept),
-        attributes=_attributes(schema, {"value": synthetic, "real": real, "test": test}),
+        attributes=beside,
+        marginals=marginals,
+        associations=associations,
         resemblance=_resemblance(sets, training_sets, extractor, seed, labelled=skipped is None),
         trained={} if skipped else {name: len(rows) for name, rows in trained.items()},
         notes=_notes(both.kept_aside),
@@ -340,29 +347,6 @@ def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> 
     return float(np.mean(both)) if both else None
 
 
-def _attributes(schema: ImageSchema, sets: Mapping[str, Images]) -> tuple[Score, ...]:
-    """Return the total variation of label and attributes, mean over pairs; that of unrelated columns beside it."""
-    if not schema.attributes:
-        return ()
-    tables: dict[str, list[Any]] = {name: [] for name in ("value", "baseline", "real", "test")}
-    codes = {
-        name: {own: codes_of(column, columns_beside(images)[own]).astype(int) for own, column in schema.columns.items()}
-        for name, images in sets.items()
-    }
-    for one, other in combinations(schema.columns, 2):
-        shape = groups_of(schema.columns[one]), groups_of(schema.columns[other])
-        for name, own in codes.items():
-            places = np.ravel_multi_index((own[one], own[other]), shape)
-            tables[name].append(np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape) / len(places))
-        tables["baseline"].append(np.outer(tables["real"][-1].sum(1), tables["real"][-1].sum(0)))
-    found = {
-        role: float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(tables[place], tables["real"], strict=True)]))
-        for role, place in (("value", "value"), ("baseline", "baseline"), ("real", "test"))
-    }
-    meaning = "Total variation of each two, numbers in their groups; mean over pairs. The bar: unrelated columns."
-    return (distance_score("attributes", "Label and attributes", found, meaning),)
-
-
 def _resemblance(
     sets: _Sets, training_sets: Mapping[str, Labels], extractor: Extractor | None, seed: int, *, labelled: bool
 ) -> tuple[Score, ...]:
@@ -435,15 +419,18 @@ def _verdict(found: ImageEvaluation) -> Verdict:
         f"{percent(mean.real, 2)}), its spread by {percent(spread.value, 2)} (other real images: "
         f"{percent(spread.real, 2)})."
     )
+    said, lost = say_attributes(found.marginals, found.associations)
+    lines += said
+    warnings += lost
     warnings += [
         f"Synthetic images have more than {_MUCH_MORE:g} times the {score.name.lower()} of real ones "
         f"({percent(score.value, 1)}, real {percent(score.real, 1)}): look for a regular pattern or speckle."
         for score in found.texture
         if (score.value or 0.0) > _MUCH_MORE * (score.real or 0.0)
     ]
-    lost = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
-    if lost:
-        named = ", ".join(printable(label) for label in lost)
+    classes = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
+    if classes:
+        named = ", ".join(printable(label) for label in classes)
         warnings.append(f"No synthetic image has the label {named}, although real ones do.")
     return Verdict(headline=headline, lines=tuple(lines), warnings=tuple(warnings))
 

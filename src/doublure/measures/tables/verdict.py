@@ -120,11 +120,17 @@ def _say_missing(found: RelatedPairs | None) -> list[str]:
     ]
 
 
-def say_pair(names: tuple[str, str], real: float, synthetic: float, rank: tuple[float, float] | None = None) -> str:
-    """Return a pair of columns with its association in real and in synthetic rows."""
-    said = (
-        f"{' × '.join(map(printable, names))}, Cramér’s V {real:.2f} in real rows and {synthetic:.2f} in synthetic ones"
-    )
+def say_pair(
+    names: tuple[str, str],
+    real: float,
+    synthetic: float,
+    rank: tuple[float, float] | None = None,
+    *,
+    records: str = "rows",
+) -> str:
+    """Return a pair of columns with its association in real and in synthetic records."""
+    pair = " × ".join(map(printable, names))
+    said = f"{pair}, Cramér’s V {real:.2f} in real {records} and {synthetic:.2f} in synthetic ones"
     if rank is None:
         return said
     ranks = [f"{figure:z.2f}".replace("-", "−") for figure in rank]

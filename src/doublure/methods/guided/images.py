@@ -18,12 +18,13 @@ from doublure.errors import SchemaError
 from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.attributes import joint, with_conditions
+from doublure.methods.statistics.images.defaults import SMALL, enough_to_widen
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.methods.statistics.of_kind import counting
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.architectures import Critic, kept_critic
-from doublure.training.classifier_settings import images_compared
+from doublure.training.classifier_settings import MOST_COMPARED, images_compared
 from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
@@ -95,6 +96,17 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         return (*found, labeller, *counting(compared, records=records, noise_multiplier=noise_multiplier))
 
     @override
+    def explained(self, schema: Schema, settings: ImageGuidedSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        said, images = super().explained(schema, settings, touches), ImageSchema.of(schema)
+        if images.images.pictures != "drawings" or max(images.shape) < SMALL or enough_to_widen(schema):
+            return said
+        return (
+            f"Pictures: warped no more widely than in training; below {MOST_COMPARED:,} images a wider warp costs more "
+            "labels than it teaches",
+            *said,
+        )
+
+    @override
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
         work = super().work(schema, settings)
         flops, held = work.flops, work.memory_bytes
@@ -157,8 +169,12 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 def _checked(
     settings: ImageGuidedSettings, generator: UpsamplingGenerator | GaussianImages, labeller: Labeller
 ) -> LabelledGenerator:
-    """Return the generator with the warp and spread of sampling, and the labeller that checks its images."""
+    """Return the generator with the warp and spread of sampling, and the labeller that checks its images.
+
+    Images that it turns out not to check are drawn no more widely than in training: labels would not survive it.
+    """
     from doublure.training.private_classifier import with_label_checks
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread
-    return with_label_checks(settings, generator, labeller, settings.image_noise)
+    unchecked = min(settings.warp, settings.sampled_warp), min(1.0, settings.sampled_spread)
+    return with_label_checks(settings, generator, labeller, settings.image_noise, unchecked)

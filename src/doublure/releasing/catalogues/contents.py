@@ -122,6 +122,11 @@ class CatalogueEntry:
         written = {stem(entry["path"]) for entry in self.data if entry["path"].rpartition(".")[2] in ROWS}
         return {table.name: table for table in described_tables(self.described)} if written else {}
 
+    @property
+    def described_tables(self) -> list[DescribedTable]:
+        """The tables of a release that have columns, and those that lie in arrays, such as labels beside images."""
+        return [table for table in described_tables(self.described) if table.columns]
+
     def columns(self, table: DescribedTable) -> list[DescribedColumn]:
         """Return the columns that a table's files have, in order."""
         told = table.series

@@ -57,8 +57,8 @@ def _page(entry: CatalogueEntry) -> Iterator[str]:
     yield from (f"- {plain(limit)}" for limit in card["limits"])
     yield from ("", "## Files", "", f"| file | {entry.records} |", "|---|---|")
     yield from (f"| {plain(file['path'])} | {_count(file)} |" for file in entry.files)
-    for name, table in entry.tables.items():
-        yield from ("", f"## Columns of {plain(name)}" if len(entry.tables) > 1 else "## Columns", "")
+    for table in entry.described_tables:
+        yield from ("", f"## Columns of {plain(table.name)}" if len(entry.described_tables) > 1 else "## Columns", "")
         yield from ("| column | type | means | holds |", "|---|---|---|---|")
         yield from _columns(entry, table)
     words = (("licence", "Licence"), ("citation", "Citation"), ("contact", "Contact"), ("review_by", "Review by"))

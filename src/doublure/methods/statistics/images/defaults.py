@@ -8,8 +8,8 @@ noise of all releases, :func:`precision`, from ε, δ, units and labels.
 =================  ==========================================================  ========================================
                    drawings                                                    aligned, scenes, photographs, undeclared
 =================  ==========================================================  ========================================
-always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
-                                                                               sampled_spread=1``
+always             ``warp=1 sampled_warp=2 sampled_spread=1``; below 30,000    ``warp=0.5 sampled_warp=0.5
+                   images ``sampled_warp=1``                                   sampled_spread=1``
 with labels                                                                    scenes: ``model=gaussian warp=0
                                                                                sampled_warp=0`` in place of all this
 below 1,000        ``fit_steps=2000`` times the precision over 1,000, at       the same
@@ -48,6 +48,7 @@ from doublure.methods.statistics.settings import LEARNED_BY_NETWORKS, ImageStati
 from doublure.networks.sizes import LARGEST_SIDE
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
+from doublure.training.classifier_settings import MOST_COMPARED, images_compared
 from doublure.training.image_gan_settings import classes_of
 
 S = TypeVar("S", bound=ImageStatisticsSettings)
@@ -62,7 +63,6 @@ SMALL = 16
 _OF_SMALL: Mapping[str, Any] = {
     "fine_detail": 0.5, "warp": 0.3, "sampled_warp": 0.3, "sampled_spread": 1.0, "fit_steps": 500,
 }  # fmt: skip
-_OF_DRAWINGS: Mapping[str, Any] = {"warp": 1.0, "sampled_warp": 2.0, "sampled_spread": 1.0}
 _LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150, "view_width": 1000}
 _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
 _STEPS, _FEWEST_STEPS = 2_000, 250
@@ -92,7 +92,7 @@ def choose_defaults(schema: Schema, settings: S, noise_multiplier: float) -> S:
     elif max(ImageSchema.of(schema).shape[:2]) < SMALL:
         chosen = dict(_OF_SMALL)
     else:
-        chosen = dict(_OF_DRAWINGS) if rule.pictures == "drawings" else _of_photographs(schema, known)
+        chosen = _of_drawings(schema) if rule.pictures == "drawings" else _of_photographs(schema, known)
         if known < KNOWN:
             chosen |= _by_noise(schema, settings, known)
     if known >= WELL_KNOWN:
@@ -127,6 +127,15 @@ def _by_noise(schema: Schema, settings: ImageStatisticsSettings, known: float) -
         "fit_steps": max(_FEWEST_STEPS, round(_STEPS * known / KNOWN)),
         "batch": min(_BATCH, max(_SMALLEST_BATCH, batch)),
     }
+
+
+def _of_drawings(schema: Schema) -> dict[str, Any]:
+    return {"warp": 1.0, "sampled_warp": 2.0 if enough_to_widen(schema) else 1.0, "sampled_spread": 1.0}
+
+
+def enough_to_widen(schema: Schema) -> bool:
+    """Whether there are as many images as show what a wider warp and a labeller teach."""
+    return images_compared(schema) == MOST_COMPARED
 
 
 def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
+from doublure.methods.method import Released
 from doublure.methods.statistics.images import attributes
 from doublure.methods.statistics.images.defaults import choose_defaults
 from doublure.methods.statistics.of_kind import StatisticsStrategy
@@ -146,6 +147,12 @@ class ImageStatistics(StatisticsStrategy[S]):
         )
 
     @override
+    def noise_limits(
+        self, schema: Schema, settings: S, touches: tuple[Access, ...], released: Released
+    ) -> tuple[str, ...]:
+        return attributes.noisy_pairs(ImageSchema.of(schema), touches)
+
+    @override
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
         del settings
         each = schema.public_units // max(1, classes_of(schema))
@@ -162,15 +169,18 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def limits(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        height, width, colours = ImageSchema.of(schema).shape
+        said, (height, width, colours) = attributes.limits(ImageSchema.of(schema)), ImageSchema.of(schema).shape
         if max(height, width) <= LARGEST_SIDE:
-            return ()
+            return said
         factor = shrinking((colours, height, width))
         drawn = (height // factor, width // factor)
         if settings.model == "gaussian":
             drawn = cosine_sides((colours, height, width))
         shown = " x ".join(map(str, drawn))
-        return (f"images of {height} x {width} pixels show what {shown} pixels show: they are drawn so and enlarged",)
+        return (
+            f"images of {height} x {width} pixels show what {shown} pixels show: they are drawn so and enlarged",
+            *said,
+        )
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:

@@ -299,7 +299,7 @@ class _Fit:
         """Release pairs of attributes, and return their shares; None where they are not drawn jointly."""
         if copula_plan.ATTRIBUTES not in self._paid:
             return None
-        query = pair_query(self._shape.parts, self._shape.blocks, self._most)
+        query = pair_query(self._shape.parts, map(np.arange, self._shape.blocks), self._most)
         counted = query.split(self._released(copula_plan.ATTRIBUTES, query))
         noise = self._job.mechanism.deviation(self._paid[copula_plan.ATTRIBUTES], query.sensitivity)
         numbers = self._places.condition_numbers

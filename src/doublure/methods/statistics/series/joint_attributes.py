@@ -10,25 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.series.marginal_tables import shrink
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE
 from doublure.private.queries.counts import Axis, Counts
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from doublure.support.arrays import Floats, Ints
 
 _SWEEPS, _BALANCED = 50, 20
 _LEAST = 1e-9
 
 
-def pair_query(first: int, sizes: Iterable[int], max_records: int) -> Counts:
-    """Return the query that counts each two attributes of these sizes, whose codes stand in parts from the first on."""
-    axes = [Axis.of_codes(first + place, size) for place, size in enumerate(sizes)]
+def pair_query(first: int, cells: Iterable[Ints], max_records: int) -> Counts:
+    """Return the query that counts each two attributes, whose codes stand in parts from the first on.
+
+    Args:
+        first: The first attribute's part.
+        cells: For each attribute the cell ``(codes,)`` of each of its codes.
+        max_records: The most records of a unit.
+    """
+    axes = [Axis(part=first + place, cells=own, size=int(own.max()) + 1) for place, own in enumerate(cells)]
     return Counts(tables=list(combinations(axes, 2)), max_records=max_records)
 
 
