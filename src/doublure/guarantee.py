@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
@@ -69,11 +69,21 @@ REFUSALS = "what a refusal tells: neighbours are data sets that the schema admit
 """The data sets among which a claim holds: all of a form, with ``misfit: coerce``; a further part of that form where
 quoted cells may hold line ends; and the exclusion with ``refuse``."""
 
-OF_RECORDS = (
-    "people with several records: one record (one row of a table) is protected, so that someone with k of them has k "
-    "times this ε, and a larger δ"
-)
-"""An exclusion where records are protected, and not people (``unit.id: none``)."""
+_SEVERAL = "people with several records: "
+
+
+def of_records(unit: str) -> str:
+    """Return the exclusion where records are protected, and not people (``unit.id: none``), of one unit in words."""
+    return f"{_SEVERAL}one {unit} is protected, so that someone with k of them has k times this ε, and a larger δ"
+
+
+def protects_records(excluded: Iterable[object]) -> bool:
+    """Return whether a claim's exclusions say so."""
+    return any(str(each).startswith(_SEVERAL) for each in excluded)
+
+
+OF_RECORDS = of_records("record (one row of a table)")
+"""The exclusion of records of a table; of all records, in plans of earlier versions."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"

@@ -55,7 +55,7 @@ def made(tmp_path_factory):
 def even_summaries(single: bool = True, *, missing: bool = False) -> SeriesSummaries:
     """Return the summaries of one channel of ten equally frequent cells, at six steps."""
     tables = torch.linspace(0, 1, 11, dtype=torch.float64).repeat(6, 1)
-    return SeriesSummaries.of((10,), tables, torch.full((1, 10), single), missing=(missing,))
+    return SeriesSummaries.of((10,), tables, torch.full((1, 10), single), missing=(missing,), steepest=True)
 
 
 def of(found: torch.Tensor, name: str) -> list[int]:
@@ -79,6 +79,30 @@ def test_summaries_are_what_they_say():
     high, low = (looks.scores[0, cell].item() for cell in (9, 2))
     assert of(found, "level")[0] == (3 * high + 3 * low) // 6
     assert of(found, "roughness")[0] == 3 * (high - low) ** 2 // 5
+    assert of(found, "steepest") == [7, 0, 0]
+
+
+def test_the_steepest_step_is_of_values_and_not_of_scores():
+    """Where the tables of two steps differ, a series of one rank jumps: its scores alone do not know it."""
+    low, high = torch.linspace(0, 1, 6), torch.zeros(6)
+    tables = torch.stack([torch.cat([low, torch.ones(5)]), torch.cat([high[:5], low])]).double()
+    looks = SeriesSummaries.of((10,), tables, torch.zeros(1, 10, dtype=torch.bool), missing=(False,), steepest=True)
+    found = looks(torch.tensor([[[2.5, 7.5]], [[2.5, 2.5]]]))
+    assert of(found, "roughness")[0] == 0
+    assert of(found, "steepest") == [5, 0]
+    gap = even_summaries(missing=True)(torch.tensor([[[0.5, 10.5, 9.5, 9.5, 8.5, 8.5]]]))
+    assert of(gap, "steepest") == [1]
+
+
+def test_the_largest_change_is_counted_where_noise_lets_its_tail_be_told():
+    """By public figures alone; a plan that does not say so, of an earlier version, does not count it."""
+    few = db.Schema.parse(TEXT.replace(f"units: {UNITS}", "units: 300"))
+    assert planned().settings.steepest is True
+    assert db.plan(few, method="statistics", epsilon=1.0, delta=1e-4).settings.steepest is False
+    assert planned(candidates=1).settings.steepest is False
+    written = planned(steepest=False).to_json()
+    earlier = {**written, "settings": {key: own for key, own in written["settings"].items() if key != "steepest"}}
+    assert not db.Plan.from_json(earlier, reprice=False).settings.steepest
 
 
 def test_of_a_frequent_value_its_steps_are_counted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -405,3 +406,31 @@ def test_dates_beside_the_moments_are_named_where_they_are_left_out(tmp_path):
     assert "# installed is left out: it holds dates or times" in text
     assert "stamped_from: '2001-01-01'" in text
     assert Schema.parse(text).series.time == "when"
+
+
+READINGS = "time,kWh,spare\n" + "".join(f"2024-03-04 {hour:02}:00:00,{hour / 2},{hour}\n" for hour in range(24))
+DAYS = [f"{day}.03.2024 {hour:02}:00" for day in (24, 25) for hour in range(24)]
+GERMAN = "Zähler;time;kWh\n" + "".join(f"A1;{moment};{number},5\n" for number, moment in enumerate(DAYS))
+PEOPLE = "name,dob,income\n" + "".join(f"P{day},1980-01-{day:02},{day}\n" for day in range(1, 24))
+STAYS = "stay_id,admitted,ward,age\n" + "".join(f"{day},2024-01-{day:02} 03:00:00,w,{day}\n" for day in range(1, 24))
+
+
+@pytest.mark.parametrize(
+    ("text", "series"), [(READINGS, True), (GERMAN, True), (PEOPLE, False), (STAYS, False)], ids=["a", "b", "c", "d"]
+)
+def test_a_draft_of_a_meters_file_says_how_it_is_drafted_as_series(tmp_path, capsys, text, series):
+    from doublure.cli.main import app
+    from doublure.cli.terminal import run_guarded
+
+    data, out = tmp_path / "my meter.csv", tmp_path / "s.yaml"
+    data.write_text(text)
+    assert run_guarded(app, ["schema", "draft", str(data), "-o", str(out)]) == 0
+    printed = capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if "--kind series" in line]
+    assert len(lines) == series
+    if not series:
+        return
+    command = lines[0].removeprefix("If rows are readings over time: doublure ")
+    assert run_guarded(app, shlex.split(command)) == 0
+    assert "kind: series" in out.read_text()
+    assert "--kind series" not in capsys.readouterr().out

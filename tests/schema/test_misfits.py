@@ -136,7 +136,7 @@ def test_nothing_is_written_over_and_other_kinds_are_refused(tmp_path: Path) -> 
     (tmp_path / "out.csv").write_text("mine")
     with pytest.raises(InputError, match="already exists; choose another --values, or give --force"):
         list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
-    with pytest.raises(SettingError, match="is for tables, not images"):
+    with pytest.raises(SettingError, match="is for tables and series, not images"):
         list_misfits(Schema.parse("doublure: 1\nkind: images\nimages: {}"), FRAME, tmp_path / "new.csv")
 
 
@@ -183,11 +183,8 @@ def test_of_other_kinds_it_is_said_that_records_were_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    channel = "{type: integer, bounds: [0, 9], missing: false}"
-    Path("s.yaml").write_text(
-        f"doublure: 1\nkind: series\nunits: 9\nseries: {{length: 2, gaps: refuse}}\nchannels: {{kw: {channel}}}"
-    )
-    np.savez("d.npz", kw=np.array([[0.5, 2.0]]))
+    Path("s.yaml").write_text("doublure: 1\nkind: images\nunits: 9\nimages: {shape: [4, 4, 1]}")
+    np.savez("d.npz", images=np.zeros((2, 4, 4), dtype=np.uint8))
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.npz"]) == 0
     assert "fit is the first to read the records" in capsys.readouterr().out
 

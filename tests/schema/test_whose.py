@@ -21,8 +21,9 @@ from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import proposal_for
 from doublure.drafting.whose import likely_id, proposed_units
 from doublure.errors import DataError, SchemaError
-from doublure.guarantee import OF_RECORDS
+from doublure.guarantee import OF_RECORDS, protects_records
 from doublure.releasing.generator import publish
+from doublure.releasing.plain_words import plain_words
 from doublure.schema import Schema
 from doublure.schema.unit import Unit, is_id_name, people_in
 
@@ -141,6 +142,32 @@ def test_id_none_is_kept_in_files_and_says_what_is_protected() -> None:
     assert schema.resolve({}).unit.each_record
     assert OF_RECORDS in planned(ROWS).guarantee.excluded
     assert OF_RECORDS not in planned(NAMED).guarantee.excluded
+
+
+DAYS = """
+doublure: 1
+kind: series
+unit: {name: day, id: none}
+units: 900
+series: {time: at, length: 24, step: 1h}
+channels: {load: {type: integer, bounds: [0, 99], missing: false}}
+"""
+
+
+def test_a_unit_that_is_a_series_is_called_so_and_earlier_plans_are_read() -> None:
+    plan = db.plan(Schema.parse(DAYS), method="statistics", epsilon=3.0, delta=1e-4)
+    said = next(each for each in plan.guarantee.excluded if protects_records((each,)))
+    assert said.startswith("people with several records: one day (one series of 24 steps of 1h) is protected")
+    assert not any("row of a table" in each for each in plan.guarantee.excluded)
+    assert any(each.startswith("Take any one day out of") for each in plain_words(plan.guarantee.to_json()))
+    written = plan.to_json()
+    former = [OF_RECORDS if each == said else each for each in written["guarantee"]["excluded"]]
+    earlier = {**written, "guarantee": {**written["guarantee"], "excluded": former}}
+    assert db.Plan.from_json(earlier, reprice=False).guarantee.excluded == tuple(former)
+    image = Schema.parse(
+        "doublure: 1\nkind: images\nunit: {name: scan, id: none}\nunits: 9\nimages: {shape: [8, 8, 1]}"
+    )
+    assert image.unit_in_words == "scan (one image)"
 
 
 def test_records_are_called_no_people() -> None:

@@ -105,6 +105,13 @@ def draft(
     said = {"data": data, "table": table if one else None, "query": query}
     compared = " ".join(f"--{name} {quote(each)}" for name, each in said.items() if each is not None)
     advice = f"\nNext: doublure schema check {quote(str(out))} {compared}".rstrip() if left else ""
+    if made.perhaps_series:
+        sources = {"codebook": codebook, "encoding": encoding, "delimiter": delimiter, "skip-rows": skip_rows}
+        flags = {**sources, "table": table, "query": query, "root": root}
+        again = ["doublure schema draft", *([] if data is None else [quote(data)]), "--kind series"]
+        again += [] if metadata is None else [f"--from {metadata[0]} {quote(str(metadata[1]))}"]
+        again += [f"--{flag} {quote(str(own))}" for flag, own in flags.items() if own is not None]
+        advice += f"\nIf rows are readings over time: {' '.join(again)} -o {quote(str(out))} --force"
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     if made.reading:
         found["reading"] = [each._asdict() for each in made.reading]
@@ -152,11 +159,11 @@ def check(
         return _with_values(said, schema, given, values, force=force)
     if not isinstance(given, str):
         return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
-    more = "Only the form of the first cells was looked at: add --values misfits.csv to list those that do not fit."
+    looked = "the form of the first cells" + (" and moments were" if found.moments_read else " was")
+    more = f"Only {looked} looked at: add --values misfits.csv to list those that do not fit."
     if not found.cells_to_come:
-        looked = "names, sizes, forms and moments" if found.moments_read else "names, sizes and forms"
-        more = f"Only {looked} were looked at: fit is the first to read the records."
-    elif any(column.listed and column.domain for column in Schema.load(schema).columns.values()):
+        more = "Only names, sizes and forms were looked at: fit is the first to read the records."
+    elif (read := Schema.load(schema)).only_columns and any(one.listed and one.domain for one in read.columns.values()):
         more = f"Where a codebook spells a value in several ways, declare it: spellings: {{TEXT: VALUE}}.\n# {more}"
     return replace(said, text=f"{said.text}\n# {more}")
 
@@ -232,7 +239,8 @@ def codebook(
 def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
-    from doublure.drafting.misfits import is_tolerated, is_unread, list_misfits
+    from doublure.data.series.sources import GAPS_ALLOWED
+    from doublure.drafting.misfits import is_gap, is_tolerated, is_unread, list_misfits
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
@@ -252,6 +260,8 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     if gate is None and refused and described.misfit == "refuse":
         remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other "
         remedy += "or spellings, or write misfit: coerce"
+        if all(is_gap(why) for _, why in counts):
+            remedy = f"see {out}; {GAPS_ALLOWED}"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):

@@ -23,6 +23,7 @@ from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.asks import asks_of
 from doublure.drafting.codebook import SECTIONS
+from doublure.drafting.misfits import MISFITS, not_listed
 from doublure.drafting.proposals import (
     Proposal,
     following_bounds,
@@ -108,7 +109,7 @@ class Check:
         learn_epsilon: ε of all facts that are to be learned so far.
         parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
             under -> column -> facts; under no key, what is a key of the file itself.
-        cells_to_come: Whether the data is a table of whose cells only the form of the first ones was looked at.
+        cells_to_come: Whether the data has cells that ``--values`` lists, of which a check looks at first ones alone.
         moments_read: Whether readings were looked at, as no column tells them apart.
     """
 
@@ -225,7 +226,7 @@ def check(
         parts={"": {key: plain[key] for key in _KEYS if key in plain}}
         | {key: plain[key] for key in _SECTIONS if key in plain}
         | _of_tables(plain.get(_TABLES, {})),
-        cells_to_come=data is not None and schema.only_columns,
+        cells_to_come=data is not None and MISFITS[schema.kind] is not not_listed,
         moments_read=data is not None and bool(schema.cautions),
     )
 

@@ -45,6 +45,7 @@ from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
+from doublure.schema.unit import is_id_name
 from doublure.schema.written import KEYS, TextForm
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest_name
@@ -244,6 +245,7 @@ class Draft:
         again: What its owner said of the tables, to draft it again with.
         others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
         named: Columns that may name rows, as :func:`~doublure.drafting.relations.rows_named` has them.
+        perhaps_series: Whether a table has the columns of readings over time: moments, numbers, and at most one name.
         stored: Column of the headers, of related tables ``table.column`` -> how its cells are stored, those that are
             left out included.
     """
@@ -262,6 +264,7 @@ class Draft:
     others: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stored: Mapping[str, Storage] = field(default_factory=dict)
+    perhaps_series: bool = False
 
     @property
     def columns(self) -> tuple[DraftedColumn, ...]:
@@ -531,7 +534,27 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         suggested=suggested,
         left_out=left,
         stored=header,
+        perhaps_series=_perhaps_series(stored, proposals, source),
     )
+
+
+def _perhaps_series(stored: Mapping[str, Storage], proposals: Mapping[str, Proposal], table: TableSource) -> bool:
+    """Return whether columns are those of readings: one of moments with a clock, numbers, at most one of a meter."""
+    numbers = {
+        name
+        for name, storage in stored.items()
+        if storage in _NUMBERS or "decimal" in getattr(proposals.get(name), "keys", ())
+    }
+    forms = {name: _date_format(each) for name, each in proposals.items() if name not in numbers}
+    moments = [name for name, storage in stored.items() if storage in ("date", "datetime") or forms.get(name)]
+    if len(moments) != 1:
+        return False
+    clock = clock_beside(moments[0], table)
+    if clock is None and stored[moments[0]] != "datetime" and "h" not in (forms.get(moments[0]) or ""):
+        return False
+    named = {name for name in stored if is_id_name(name)}
+    others = stored.keys() - numbers - {moments[0], clock}
+    return bool(numbers - named - {clock}) and len(others | (named & numbers)) <= 1
 
 
 def _described(

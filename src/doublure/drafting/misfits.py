@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.relational import open_related
+from doublure.data.series.opening import open_series
+from doublure.data.series.sources import NO_VALUE, series_schema
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.arrow_text import unwrapped
@@ -44,7 +46,12 @@ _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 def is_unread(why: str) -> bool:
     """Return whether a cell did not fit because it could not be read: not for a rule, its absence or its place."""
-    return why not in (EMPTY, BEYOND) and not why.startswith((_BROKEN, _UNREADABLE))
+    return why not in (EMPTY, BEYOND) and not why.startswith((_BROKEN, _UNREADABLE)) and not is_gap(why)
+
+
+def is_gap(why: str) -> bool:
+    """Return whether a step of a series has no value."""
+    return why.startswith(NO_VALUE)
 
 
 def is_tolerated(why: str) -> bool:
@@ -79,8 +86,8 @@ def list_misfits(
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
     Args:
-        schema: Of a table, or of related ones; what is undeclared is not asked for.
-        data: The table, or the folder of related ones.
+        schema: Of a table, of related ones, or of series; what is undeclared is not asked for.
+        data: The table, the folder of related ones, or the series.
         out: Where to write.
         notes: Private notes on columns that are written beside.
         force: Replace a file that is there already.
@@ -89,7 +96,7 @@ def list_misfits(
         (column, why) -> how many cells: those that a fit is refused for first.
 
     Raises:
-        SettingError: The schema is of another kind than a table.
+        SettingError: The schema is of a kind without such a list.
         DataError: The data cannot be read.
         InputError: The file cannot be written there.
     """
@@ -146,9 +153,16 @@ def _of_related(schema: Schema, data: Any) -> Iterator[Misfit]:
             yield found._replace(column=f"{name}.{found.column}")
 
 
-def _not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
+def _of_series(schema: Schema, data: Any) -> Iterator[Misfit]:
+    """Yield steps without a value, of which ``row`` is the series and ``cell`` the moment."""
+    for gap in open_series(data, series_schema(schema).written).gaps(schema):
+        yield Misfit(gap.series, gap.channel, gap.moment, gap.why)
+
+
+def not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
+    """Refuse data whose cells are no texts."""
     del data
-    raise SettingError(f"is for tables, not {schema.kind}", field="--values", remedy="leave it out")
+    raise SettingError(f"is for tables and series, not {schema.kind}", field="--values", remedy="leave it out")
 
 
 MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
@@ -156,8 +170,8 @@ MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
     table=misfits,
     visits=misfits,
     relational=_of_related,
-    series=_not_listed,
-    images=_not_listed,
+    series=_of_series,
+    images=not_listed,
 )
 
 

@@ -20,7 +20,7 @@ _AS_PERCENT = frozenset(
     {
         *("accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"),
         *("quantile_columns", "quantile_pairs", "related_pairs", "special_values", "broken_rules", "broken"),
-        *("count_queries", "count_queries_relative", "coefficient_signs"),
+        *("steeper", "count_queries", "count_queries_relative", "coefficient_signs"),
     }
 )
 _POINTS = frozenset({"overall", "closeness", "usefulness", "coherence"})
@@ -125,6 +125,14 @@ def loss(score: Score, value: Any, real: Any) -> Any:
     if value is None or (score.goal == "near" and real is None):
         return None
     return {"low": lambda: value, "high": lambda: -value, "near": lambda: abs(value - real)}[score.goal]()
+
+
+def furthest(scores: Sequence[Score]) -> Score | None:
+    """Return the distance that is furthest beyond that of other real records; None where none is known."""
+    known = [
+        (score.value - score.real, score) for score in scores if score.value is not None and score.real is not None
+    ]
+    return max(known, key=lambda entry: entry[0])[1] if known else None
 
 
 def possible(score: Score, ends: Interval) -> Interval:

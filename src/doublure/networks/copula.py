@@ -57,6 +57,7 @@ class CopulaShape:
         exact: Whether each step's table is reproduced exactly.
         calm: Whether the fast part alternates between calm and busy stretches.
         candidates: Series drawn for each that is kept, by what series look like as a whole; 1: the first is kept.
+        steepest: Whether that includes the largest change from a step to the next.
     """
 
     sizes: tuple[int, ...]
@@ -69,6 +70,7 @@ class CopulaShape:
     exact: bool
     calm: bool
     candidates: int = 1
+    steepest: bool = False
 
     @property
     def parts(self) -> int:
@@ -103,7 +105,7 @@ class CopulaShape:
     @property
     def summaries(self) -> int:
         """Numbers that say what a series looks like as a whole."""
-        return len(self.sizes) * len(NAMES) + sum(self.missing)
+        return len(self.sizes) * (len(NAMES) - (not self.steepest)) + sum(self.missing)
 
     def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
         """Return each record's group by attributes ``(rows,)`` int64."""
@@ -233,6 +235,7 @@ class CopulaGenerator(nn.Module):
             high=self.high,
             frequent=self.frequent,
             missing=self.shape.missing,
+            steepest=self.shape.steepest,
         )
         found, waves = looks.with_waves(places)
         holds = self.holds[:1].double().expand(len(choice), -1)

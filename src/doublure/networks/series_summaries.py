@@ -1,4 +1,4 @@
-"""Summaries of a whole series: level, spread, peak, runs.
+"""Summaries of a whole series: level, spread, peak, runs, and its steepest step.
 
 They are computed from cells alone, in whole numbers, so that each depends on its own series and on nothing else.
 """
@@ -11,19 +11,9 @@ import torch
 from torch import Tensor
 
 from doublure.networks.cosines import cosines
-
-NAMES = ("level", "spread", "roughness", "peak", "low", "runs", "longest")
-"""Summaries of each channel; ``low`` is the number of steps at a frequent value, or else the lowest cell.
-
-Of a channel that may have missing steps their number follows.
-"""
-
-CUTS = 23
-"""Cuts of each summary: sixteenths of what a model draws, and halves of the last ones."""
-QUANTILES = tuple(sorted(
-    {place / 16 for place in range(1, 16)} | {2.0**-power for power in range(5, 9)}
-    | {1 - 2.0**-power for power in range(5, 9)}
-))  # fmt: skip
+from doublure.networks.look_names import CUTS as CUTS
+from doublure.networks.look_names import NAMES as NAMES
+from doublure.networks.look_names import QUANTILES as QUANTILES
 
 SLOWEST = 8
 """Most cosines of a channel whose means candidates keep."""
@@ -44,6 +34,7 @@ class SeriesSummaries:
         high: ``(channels,)`` the last cell that is not high.
         frequent: ``(channels,)`` the cell of a frequent single value; -1 where there is none.
         missing: Whether each channel may have missing steps.
+        steepest: Whether the largest change from a step to the next is a summary, too.
     """
 
     sizes: tuple[int, ...]
@@ -51,10 +42,17 @@ class SeriesSummaries:
     high: Tensor
     frequent: Tensor
     missing: tuple[bool, ...]
+    steepest: bool = False
 
     @classmethod
     def of(
-        cls, sizes: tuple[int, ...], tables: Tensor, single: Tensor, *, missing: tuple[bool, ...]
+        cls,
+        sizes: tuple[int, ...],
+        tables: Tensor,
+        single: Tensor,
+        *,
+        missing: tuple[bool, ...],
+        steepest: bool = False,
     ) -> SeriesSummaries:
         """Return the map that released tables give.
 
@@ -63,6 +61,7 @@ class SeriesSummaries:
             tables: ``(parts, cells + 1)`` cumulative shares of each step's cells.
             single: ``(channels, cells)`` whether a cell holds one value alone.
             missing: Whether each channel may have missing steps.
+            steepest: Whether the largest change is a summary, too.
         """
         shares = tables.double().view(len(sizes), -1, tables.shape[1]).mean(1)
         most, frequent = torch.where(single, shares[:, 1:] - shares[:, :-1], 0.0).max(1)
@@ -73,6 +72,7 @@ class SeriesSummaries:
             high=(shares[:, 1:] < _HIGH).sum(1),
             frequent=torch.where(most * length >= 1, frequent, -1),
             missing=missing,
+            steepest=steepest,
         )
 
     @property
@@ -110,6 +110,7 @@ class SeriesSummaries:
         total = score.sum(2)
         both = known[:, :, 1:] & known[:, :, :-1]
         steps = torch.where(both, score[:, :, 1:] - score[:, :, :-1], 0).square().sum(2)
+        jumps = [torch.where(both, cell[:, :, 1:] - cell[:, :, :-1], 0).abs().amax(2)] if self.steepest else []
         above = known & (cell > self.high[:, None])
         place = torch.arange(body.shape[2]).expand_as(above)
         begun = above & ~torch.nn.functional.pad(above, (1, 0))[:, :, :-1]
@@ -124,6 +125,7 @@ class SeriesSummaries:
             torch.where(self.frequent >= 0, often, low),
             begun.sum(2),
             longest,
+            *jumps,
         ]
         gone = ((body >= torch.tensor(self.sizes)[:, None]) & (body < torch.tensor(self.sizes)[:, None] + 1)).sum(2)
         return torch.cat([torch.stack(found, dim=2).flatten(1), gone[:, list(self.missing)]], dim=1)

@@ -20,13 +20,13 @@ from doublure.guarantee import (
     ENDED,
     FLOATING,
     LARGE_EPSILON,
-    OF_RECORDS,
     QUOTING,
     REFUSALS,
     TIMING,
     Guarantee,
     figure,
     odds_factor,
+    of_records,
     rounded_up,
 )
 from doublure.methods import choice, registry
@@ -422,7 +422,7 @@ def _guarantee(
             "internal reports",
             *(() if coerced else (REFUSALS,)),
             *(() if schema.federated is None else (ENDED,)),
-            *((OF_RECORDS,) if schema.unit.each_record else ()),
+            *((of_records(schema.unit_in_words),) if schema.unit.each_record else ()),
             *settings.excluded,
         ),
         unit=unit,

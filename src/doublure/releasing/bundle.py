@@ -337,6 +337,7 @@ def make_card(
                 *(f"{note}." for note in syn.notes),
                 *_of_a_database(syn.run),
                 *KINDS[syn.schema.kind].limits,
+                *syn.schema.limits,
                 _ERROR_LIMIT,
                 _UNIT_LIMIT[syn.guarantee.kind],
                 *limits,

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, OF_RECORDS, figure, odds_factor
+from doublure.access import COVERED
+from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, figure, odds_factor, protects_records
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 
@@ -155,7 +156,7 @@ def _unit(guarantee: Mapping[str, Any]) -> str:
 
 def _of_records(guarantee: Mapping[str, Any]) -> bool:
     """Return whether single records are protected, and not people."""
-    return OF_RECORDS in (guarantee.get("excluded") or ())
+    return protects_records(guarantee.get("excluded") or ())
 
 
 def _taken(guarantee: Mapping[str, Any], unit: str) -> str:

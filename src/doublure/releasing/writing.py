@@ -270,6 +270,9 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
         "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
         "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
     }
+    if windows.stamp == "end":
+        described["stamp"] = windows.stamp
+        described["columns"]["clock"] = "when a step ends, where series are days"
     if schema.stamps:
         day = windows.time_of_day is not None
         described["stamps"] = {
@@ -278,7 +281,21 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
             "of_series": list(schema.names_of_series),
         }
         described["stamps"] |= {"time_of_day": windows.time_of_day} if day else {}
+        described["columns"] = {"series": "numbered from 1", "step": "numbered from 0"} | _stamps_in_words(schema)
     return {"series": described}
+
+
+def _stamps_in_words(schema: SeriesSchema) -> dict[str, str]:
+    """Return what the columns of stamped series mean: the end of a step that is stamped, and the made-up calendar."""
+    windows = schema.series
+    moment = f"when a step {'ends' if windows.stamp == 'end' else 'begins'}"
+    followed = [name for name, each in schema.attributes.items() if each.from_time is not None]
+    fitting = f" that fit {', '.join(followed)}" if followed else ""
+    made_up = f"the date is made up: series take days from {windows.stamped_from} on{fitting}"
+    found = dict.fromkeys(schema.names_of_series, "the number of the series")
+    if windows.time_of_day is None:
+        return found | {str(windows.time): f"{moment}; {made_up}"}
+    return found | {str(windows.time): made_up, windows.time_of_day: moment}
 
 
 def _described_related(schema: RelationalSchema) -> dict[str, Any]:

@@ -18,6 +18,7 @@ _WHAT = {
     "level": "level",
     "peak": "peak",
     "peak_step": "step of the peak",
+    "steepest": "steepest ramp",
 }
 
 

@@ -155,6 +155,11 @@ class ImageSchema(Schema):
         return self
 
     @property
+    @override
+    def unit_in_words(self) -> str:
+        return f"{self.unit.name} (one image)"
+
+    @property
     def columns(self) -> Mapping[str, Column]:
         """The label, where there is one, then the attributes."""
         return {**({} if self.label is None else {LABEL: self.label}), **self.attributes}

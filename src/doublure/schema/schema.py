@@ -368,6 +368,16 @@ class Schema(Frozen):
         return ()
 
     @property
+    def unit_in_words(self) -> str:
+        """A unit that is one record, and what that is for a reader of a card."""
+        return f"{self.unit.name} (one row of a table)"
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Sentences that a card of a release adds to those of the kind."""
+        return ()
+
+    @property
     def summary(self) -> str:
         """Its content in two words."""
         return counted(len(self.columns), "column")

@@ -353,6 +353,20 @@ class SeriesSchema(TextForm, Schema):
 
     @property
     @override
+    def unit_in_words(self) -> str:
+        spaced = "" if self.series.time is None else f" of {self.series.step}"
+        return f"{self.unit.name} (one series of {self.series.length} steps{spaced})"
+
+    @property
+    @override
+    def limits(self) -> tuple[str, ...]:
+        if not self.stamps:
+            return ()
+        moment = "ends" if self.series.stamp == "end" else "begins"
+        return (f"Dates are made up, from {self.series.stamped_from} on. A row is stamped when its step {moment}.",)
+
+    @property
+    @override
     def undeclared(self) -> tuple[str, ...]:
         return (*super().undeclared, *self._open_windows())
 

@@ -56,6 +56,46 @@ def test_all_channels_with_gaps_are_named_together(world):
     assert said.startswith("a, b: has steps without a value, and the schema says gaps: refuse")
 
 
+def test_the_owner_alone_is_told_which_steps_have_no_value(world, readings, tmp_path, capsys, monkeypatch):
+    """A fit names the rule and the way to the list; the list and the owner's own terminal name moments."""
+    from doublure.cli import schema as verb
+    from doublure.cli.main import app
+    from doublure.cli.terminal import run_guarded
+
+    schema = world.schema(gaps="refuse")
+    readings.loc[2, "litres"] = np.nan
+    data, own, out = tmp_path / "m.csv", tmp_path / "s.yaml", tmp_path / "out.csv"
+    readings.drop(index=4).to_csv(data, index=False)
+    own.write_text(schema.to_yaml())
+    said = refusal(str(data), schema)
+    assert "list them by schema check --values FILE" in said
+    assert "2024" not in said
+    asked = ["schema", "check", str(own), "--data", str(data)]
+    assert run_guarded(app, asked) == 0
+    assert "add --values misfits.csv" in capsys.readouterr().out
+    assert run_guarded(app, [*asked, "--values", str(out)]) == 4
+    printed = capsys.readouterr()
+    assert "litres (2 ×): a step has no value" in printed.out
+    assert "gaps: drop" in printed.err
+    assert "2024" not in printed.out + printed.err
+    assert out.stat().st_mode & 0o777 == 0o600
+    listed = pd.read_csv(out)
+    moments = [readings.loc[row, "when"].replace("T", " ") for row in (2, 4)]
+    assert listed["cell"].dropna().tolist() == moments
+    note = listed.loc[listed["row"].isna(), "why"].item()
+    assert note.startswith("2 steps without a value in m.csv: ")
+    assert all(moment in note for moment in moments)
+    monkeypatch.setattr(verb, "interactive", lambda: True)
+    run_guarded(app, [*asked, "--values", str(out), "--force"])
+    assert moments[0] in capsys.readouterr().out
+
+
+def test_gaps_that_a_schema_takes_are_not_listed(world, readings):
+    fewer = readings.drop(index=3)
+    for gaps, count in (("refuse", 1), ("drop", 0), ("missing", 0)):
+        assert len(list(open_series(fewer).gaps(world.schema(gaps=gaps)))) == count
+
+
 def test_nothing_is_coerced_once_the_refusals_are_known(world, readings):
     readings["litres"] = readings["litres"].astype(object)
     readings.loc[2, "litres"] = "n/a"

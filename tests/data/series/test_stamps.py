@@ -10,10 +10,13 @@ import pytest
 
 import doublure as db
 from doublure.data.opening import open_data
+from doublure.data.series.clock import clock_texts
 from doublure.data.series.records import Series
 from doublure.data.series.stamps import stamped_starts
 from doublure.data.series.writing import write_series
 from doublure.errors import SchemaError
+from doublure.releasing.catalogues.contents import CatalogueEntry
+from doublure.releasing.dictionary import dictionary
 from doublure.schema import Schema
 
 TEXT = """
@@ -78,6 +81,45 @@ def test_a_stamp_is_the_end_of_its_step_where_the_data_has_it_so(tmp_path: Path)
     lines = written(tmp_path, ", stamp: end").read_text().splitlines()
     assert lines[1].startswith("1;0;1;06.03.2024 06:00;")
     assert lines[4].startswith("1;3;1;07.03.2024 00:00;")
+
+
+def test_a_file_stamped_at_the_end_of_steps_comes_back_as_it_was(tmp_path: Path) -> None:
+    """A receiver who keeps nothing but moments and readings has the same series again."""
+    own = schema(", stamp: end")
+    rows = pd.read_csv(written(tmp_path, ", stamp: end"), sep=";").drop(columns=["series", "step"])
+    rows.to_csv(tmp_path / "b.csv", sep=";", index=False)
+    again = open_data(tmp_path / "b.csv", "series", own.written).load(own).content.values
+    wanted = np.concatenate([part.values for part in (series([2, 0]), series([0, 6]))])
+    assert np.array_equal(np.nan_to_num(np.sort(again, axis=0)), np.nan_to_num(np.sort(wanted, axis=0)))
+    early = schema()
+    assert len(open_data(tmp_path / "b.csv", "series", early.written).load(early).content.values) > len(wanted)
+
+
+@pytest.mark.parametrize(("stamp", "said"), [("", "begins"), (", stamp: end", "ends")])
+def test_a_bundle_says_where_in_a_step_a_moment_is_and_that_the_calendar_is_made_up(stamp: str, said: str) -> None:
+    described = dictionary(schema(stamp))
+    assert described["series"]["columns"] == {
+        "series": "numbered from 1",
+        "step": "numbered from 0",
+        "meter": "the number of the series",
+        "when": f"when a step {said}; the date is made up: series take days from 2024-03-06 on that fit weekday",
+    }
+    assert described["series"].get("stamp", "start") == ("end" if stamp else "start")
+    assert schema(stamp).limits == (f"Dates are made up, from 2024-03-06 on. A row is stamped when its step {said}.",)
+    entry = CatalogueEntry(card={}, described=described, files=[{"path": "data.csv", "rows": 1}])
+    table = entry.tables["data"]
+    kinds = {column.name: (entry.column_type(table, column), entry.meaning(table, column)) for column in table.columns}
+    assert kinds["when"] == ("datetime", described["series"]["columns"]["when"])
+    assert kinds["meter"] == ("number", "the number of the series")
+    assert all(type_ and (meaning or name in ("weekday", "flat", "kWh")) for name, (type_, meaning) in kinds.items())
+
+
+def test_without_stamps_the_clock_is_where_the_data_has_it(tmp_path: Path) -> None:
+    own = Schema.parse(TEXT.format(more=", stamp: end").replace(", stamped_from: 2024-03-06", "")).resolve({})
+    assert clock_texts(own.series, own.length) == ["06:00:00", "12:00:00", "18:00:00", "00:00:00"]
+    entry = CatalogueEntry(card={}, described=dictionary(own), files=[{"path": "data.csv", "rows": 1}])
+    table = entry.tables["data"]
+    assert entry.meaning(table, table.column("clock")) == "the time of day at which a step ends"
 
 
 def test_days_and_the_clock_stand_in_two_columns_where_the_data_has_them_so(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_blocks_are_read_as_one_is(monkeypatch, case):
     check_blocks_are_read_as_one_is(monkeypatch, case)
 
 
-LOADED, WHOLE = (sources.SeriesSource, "_load"), (sources.SeriesSource, "_whole")
+LOADED, LACKING = (sources.SeriesSource, "_load"), (sources.SeriesSource, "_lacking")
 TAKEN = "cut.block(first, last)[rows[inside] - first]"
 OWN_STEPS = "lengths.cut(block, steps[rows[inside]])"
 BLOCKS = [
@@ -191,7 +191,7 @@ BLOCKS = [
     ("gaps", *LOADED, (TAKEN, "cut.block(first, last)[rows[inside] % (last - first)]")),
     ("ends", *LOADED, (OWN_STEPS, "lengths.cut(block, steps[inside])")),
     ("ends", *LOADED, (OWN_STEPS, "block")),
-    ("changes left out", *WHOLE, ("~cut.changed[first:last]", "~cut.changed[: last - first]")),
+    ("changes left out", *LACKING, ("~cut.changed[first:last]", "~cut.changed[: last - first]")),
     (
         "changes filled",
         rows.Readings,

@@ -62,7 +62,7 @@ def test_curves_are_of_the_set_that_they_say(drawn, sets):
 
 def test_histograms_are_of_the_set_that_they_say(drawn):
     for one in drawn.histograms:
-        if one.kind == "peak_step":
+        if one.kind in ("peak_step", "steepest"):  # a set that lies higher has both as the other
             continue
         middles = (np.array(one.shares.edges[1:]) + np.array(one.shares.edges[:-1])) / 2
         assert middles @ np.array(one.shares.synthetic) > middles @ np.array(one.shares.real) + 1

@@ -14,6 +14,7 @@ from doublure.measures.scores import distance_score
 from doublure.measures.series import classifiers as students
 from doublure.measures.series import evaluate_series, independent_steps
 from doublure.measures.series.statistics import autocorrelation
+from doublure.results import percent
 from doublure.schema import Schema
 
 
@@ -36,7 +37,8 @@ def evaluation(schema, waves):
 
 def test_good_series_are_near_real_ones(evaluation):
     scores = by_key(evaluation)
-    distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step", "runs", "longest"]
+    distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step", "ramps", "steepest"]
+    distances += ["steeper", "runs", "longest"]
     others = ["frequent", "largest", "missing", "discriminative", "predictive", "nearest", "too_near"]
     assert list(scores) == ["profile", "profile_by_attribute", *distances, *others]
     assert scores["profile_by_attribute"].value > 0.95
@@ -57,7 +59,8 @@ def test_students_and_neighbours_tell_good_series_from_independent_steps(evaluat
     near = scores["nearest"]
     assert abs(near.value - near.real) < 0.1 * near.real
     assert near.baseline > 2 * near.real
-    assert any("Two-sample AUC" in line for line in evaluation.verdict.lines)
+    assert f"two-sample AUC {told.value:.3f}" in evaluation.verdict.headline
+    assert "correlates" not in evaluation.verdict.headline  # independent steps have the same profile
 
 
 def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):
@@ -76,6 +79,18 @@ def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):
     assert rough["autocorrelation"].value > 3 * good["autocorrelation"].value
     assert rough["spectrum"].value > 3 * good["spectrum"].value
     assert rough["profile"].value > 0.9
+    assert rough["ramps"].value > 3 * good["ramps"].value
+    leaping = waves(300, 1, gaps=0.0)
+    leaping.values[:15, 6, 0] += 40
+    leaping.values[15:30, 6, 0] -= 40  # the mean at this step stays
+    jumps = evaluate_series(schema, leaping, waves(400, 2), waves(200, 3), **QUICK)
+    found = by_key(jumps)
+    assert found["steeper"].value == pytest.approx(0.05, abs=0.01)  # a tenth of one channel of two
+    assert found["steeper"].real < 0.02
+    assert found["steepest"].value > good["steepest"].value + 0.02
+    assert found["profile"].value > 0.9
+    said = f"{percent(found['steeper'].value)} of the synthetic series change more"
+    assert any(line.startswith(said) for line in jumps.verdict.lines)
     flat = waves(300, 1)
     larger = Series(values=flat.values * 1.5, channels=flat.channels, attributes=flat.attributes)
     high = by_key(evaluate_series(schema, larger, waves(400, 2), waves(200, 3), **QUICK))
@@ -125,7 +140,7 @@ def test_what_is_all_missing_or_empty_is_a_result(schema, waves, few_rounds):
     nothing = waves(20, 1, gaps=1.1)
     found = evaluate_series(schema, nothing, waves(80, 2), waves(20, 3))
     assert by_key(found)["values"].value is None
-    assert "–" in found.verdict.headline
+    assert found.verdict.headline.startswith("Worst distance: unknown")
     assert Report(series=found).to_html()
 
 
@@ -164,8 +179,8 @@ def test_the_page_marks_what_it_holds_and_the_figures_are_plain(evaluation, tmp_
     assert figures["series"]["internal"]
     assert "do not publish" in repr(made)
     page = made.to_html()
-    # A profile, two values' profiles, three curves and three histograms for each channel; twelve pairs.
-    assert page.count("<svg") == 2 * (1 + 2 + 3 + 3) + 12
+    # A profile, two values' profiles, three curves and four histograms for each channel; twelve pairs.
+    assert page.count("<svg") == 2 * (1 + 2 + 3 + 4) + 12
     assert page.count("private: do not publish") == 1
     assert "pairs" not in figures["series"]
     assert page.count("computed on real data: do not publish") >= 3

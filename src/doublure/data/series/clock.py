@@ -116,9 +116,12 @@ def derived(starts: Whole, what: FromTime) -> pd.Series[Any]:
 
 
 def clock_texts(windows: Windows, length: int) -> list[str] | None:
-    """Return the wall clock at each step where every series is one day; None where it is not."""
+    """Return the wall clock of each step where every series is one day; None where it is not.
+
+    It is where a step begins, or where it ends, as the data's own moments are.
+    """
     seconds = windows.seconds
     if windows.time is None or seconds is None or seconds * length != _DAY:
         return None
-    moments = (windows.origin + seconds * np.arange(length)) % _DAY
+    moments = (windows.origin + seconds * (np.arange(length) + (windows.stamp == "end"))) % _DAY
     return [f"{at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}" for at in moments]

@@ -30,6 +30,8 @@ class InMemorySeries:
         attributes: In canonical form.
         unit: The label of each series' unit.
         changes: What clock changes do to the series, where it is known when they begin.
+        fill: Whether steps that clocks skip repeat the one before them.
+        starts: ``(N,)`` when they begin, where it is known.
     """
 
     def __init__(
@@ -40,8 +42,9 @@ class InMemorySeries:
         changes: Changes | None = None,
         *,
         fill: bool = False,
+        starts: Whole | None = None,
     ) -> None:
-        self._values, self.attributes, self.unit = values, attributes, unit
+        self._values, self.attributes, self.unit, self.starts = values, attributes, unit, starts
         self.changed: Flags = np.zeros(len(values), dtype=np.bool_) if changes is None else changes.changed
         self._skipped = changes.skipped if fill and changes is not None and changes.skipped.any() else None
 
@@ -70,7 +73,8 @@ def held(
     if starts is None:
         return InMemorySeries(values, attributes, unit)
     fill = schema.series.clock_changes == "fill"
-    return InMemorySeries(values, complete(attributes, starts, schema), unit, changes_of(starts, schema), fill=fill)
+    full, changes = complete(attributes, starts, schema), changes_of(starts, schema)
+    return InMemorySeries(values, full, unit, changes, fill=fill, starts=starts)
 
 
 def changes_of(starts: Whole, schema: SeriesSchema) -> Changes:

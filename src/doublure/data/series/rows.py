@@ -228,8 +228,10 @@ class Readings:
 class _CutRows:
     """Series cut out of readings; see :class:`doublure.data.series.sources.Cut`."""
 
-    def __init__(self, readings: Readings, attributes: pd.DataFrame, unit: pd.Series[Any] | None) -> None:
-        self.attributes, self.unit, self.changed = attributes, unit, readings.changed
+    def __init__(
+        self, readings: Readings, attributes: pd.DataFrame, unit: pd.Series[Any] | None, starts: Whole | None = None
+    ) -> None:
+        self.attributes, self.unit, self.changed, self.starts = attributes, unit, readings.changed, starts
         self.block, self.readings = readings.block, readings
 
 
@@ -284,7 +286,7 @@ class _Timed(_Form):
         full = complete(attributes, starts, schema)
         if schema.cautions and schema.misfit == "refuse" and readings.coincide:
             warnings.warn(f"{printable(time)}: {COINCIDING}", DataWarning, stacklevel=2)
-        return _CutRows(readings, full, labels.get(schema.unit.id or ""))
+        return _CutRows(readings, full, labels.get(schema.unit.id or ""), starts)
 
 
 def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:

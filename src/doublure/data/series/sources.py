@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -95,14 +95,32 @@ class Cut(Protocol):
         attributes: ``(N, …)`` in canonical form.
         unit: The label of each series' unit, ``(N,)``; None where every series is its own.
         changed: ``(N,)``, whether clocks change within the series.
+        starts: ``(N,)``, when they begin, in seconds since 1970 on the wall clock; None where that is not known.
     """
 
     attributes: pd.DataFrame
     unit: pd.Series[Any] | None
     changed: Flags
+    starts: Whole | None
 
     def block(self, first: int, last: int) -> Values:
         """Return the values ``(last - first, length, channels)`` of neighbouring series, NaN for gaps."""
+
+
+class MissingStep(NamedTuple):
+    """A step without a value that the schema refuses. Private.
+
+    Attributes:
+        series: The series, from 1.
+        channel: The channel.
+        moment: The step's moment as the data stamps it; where that is not known its number, from 0.
+        why: Which rule refuses it.
+    """
+
+    series: int
+    channel: str
+    moment: str
+    why: str
 
 
 class SeriesSource(ABC):
@@ -144,6 +162,50 @@ class SeriesSource(ABC):
     def coincide(self, schema: SeriesSchema) -> bool:
         """Whether readings that nothing tells apart have one moment, for their owner to know. Private."""
         return False
+
+    def gaps(self, schema: Schema) -> Iterator[MissingStep]:
+        """Yield the steps without a value for which a fit would be refused, for their owner to know. Private.
+
+        Raises:
+            DataError: The container cannot be read, or lacks a column.
+        """
+        described = series_schema(schema)
+        self.check_header(described)
+        refused = [name for name in described.channels if _refuses(described, name)]
+        if not refused or described.misfit == "coerce":
+            return
+        lenient = described.model_copy(update={"misfit": "coerce"})
+        cut = self.cut(lenient)
+        why = f"{NO_VALUE}, and the schema says {_rule_said(described)}"
+        for first, last in _blocks(len(cut.attributes), lenient):
+            there, lacking, _ = self._lacking(cut, lenient, first, last)
+            for number, name in enumerate(described.channels):
+                if name in refused:
+                    for row, step in np.argwhere(lacking[:, :, number] & there[:, None]):
+                        yield MissingStep(
+                            int(first + row) + 1, name, _moment(cut.starts, first + row, step, described), why
+                        )
+
+    def _lacking(
+        self, cut: Cut, schema: SeriesSchema, first: int, last: int, own: Whole | None = None
+    ) -> tuple[Flags, Flags, Whole | None]:
+        """Return of neighbouring series which stay, which of their steps have no value, and how many steps each has.
+
+        Lengths are None where all are equal.
+        """
+        block, steps = cut.block(first, last), None
+        if schema.ends_at is not None:
+            own = lengths.told(cut.attributes, schema) if own is None else own
+            steps = lengths.ends_of(block) if own is None else own[first:last]
+            block = lengths.cut(block, steps)
+        lacking: Flags = np.isnan(block)
+        there: Flags = np.asarray(~lacking.all(axis=(1, 2)))
+        if steps is not None:
+            there &= lengths.fitting(np.where(there, steps, 0), schema, self.lenient)
+            lacking &= np.arange(schema.length)[:, None] < steps[:, None, None]
+        if schema.series.clock_changes == "drop":
+            there &= ~cut.changed[first:last]
+        return there, lacking, steps
 
     def load(self, schema: Schema, *, at_least: int = 2) -> SeriesSet:
         """Read the series.
@@ -220,41 +282,54 @@ class SeriesSource(ABC):
         steps = None if schema.ends_at is None else np.zeros(len(kept), dtype=np.int64)
         own = lengths.told(cut.attributes, schema)
         for first, last in _blocks(len(kept), schema):
-            block = cut.block(first, last)
-            if steps is not None:
-                steps[first:last] = lengths.ends_of(block) if own is None else own[first:last]
-                block = lengths.cut(block, steps[first:last])
-            lacking = np.isnan(block)
-            there: Flags = np.asarray(~lacking.all(axis=(1, 2)))
-            if steps is not None:
-                there &= lengths.fitting(np.where(there, steps[first:last], 0), schema, self.lenient)
-                lacking &= np.arange(schema.length)[:, None] < steps[first:last, None, None]
+            there, lacking, many = self._lacking(cut, schema, first, last, own)
+            if steps is not None and many is not None:
+                steps[first:last] = many
             gaps: Flags = np.asarray(lacking.any(axis=1))
-            if schema.series.clock_changes == "drop":
-                there &= ~cut.changed[first:last]
             refused = []
-            for number, (name, channel) in enumerate(schema.channels.items()):
-                if not (rule == "refuse" or (rule == "missing" and channel.missing is False)):
+            for number, name in enumerate(schema.channels):
+                if not _refuses(schema, name):
                     continue
                 if schema.misfit == "refuse" and gaps[there, number].any():
                     refused.append(name)
                 else:
                     there &= ~gaps[:, number]
             if refused:
-                raise _has_gaps(refused, rule)
+                raise _has_gaps(refused, schema)
             kept[first:last] = there & ~gaps.any(axis=1) if rule == "drop" else there
         return kept, steps
 
 
-def _has_gaps(names: Sequence[str], rule: str) -> BrokenRule:
-    said = f"gaps: {rule}" if rule == "refuse" else "missing: false"
-    remedy = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
+NO_VALUE = "a step has no value"
+GAPS_ALLOWED = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
+
+
+def _refuses(schema: SeriesSchema, name: str) -> bool:
+    """Return whether a channel's gaps are refused, or leave their series out where misfits are coerced."""
+    rule = schema.series.gaps
+    return rule == "refuse" or (rule == "missing" and schema.channels[name].missing is False)
+
+
+def _rule_said(schema: SeriesSchema) -> str:
+    return "gaps: refuse" if schema.series.gaps == "refuse" else "missing: false"
+
+
+def _has_gaps(names: Sequence[str], schema: SeriesSchema) -> BrokenRule:
     return BrokenRule(
-        f"has steps without a value, and the schema says {said}",
+        f"has steps without a value, and the schema says {_rule_said(schema)}",
         field=", ".join(map(printable, names)),
-        remedy=remedy,
+        remedy=f"list them by schema check --values FILE; {GAPS_ALLOWED}",
         relaxed={"gaps": "drop"},
     )
+
+
+def _moment(starts: Whole | None, row: int, step: int, schema: SeriesSchema) -> str:
+    """Return a step's moment as the data stamps it; where that is not known its number."""
+    seconds = schema.series.seconds
+    if starts is None or seconds is None:
+        return str(step)
+    at = starts[row] + (step + (schema.series.stamp == "end")) * seconds
+    return str(pd.Timestamp(int(at), unit="s"))
 
 
 def _blocks(count: int, schema: SeriesSchema) -> Iterator[tuple[int, int]]:

@@ -46,7 +46,7 @@ class SeriesEvaluation(Evaluation):
         profiles: Each channel's mean and spread at each step.
         by_value: Each channel's mean for each value of an attribute.
         curves: Autocorrelation, spectrum, and distance by step, of each channel.
-        histograms: Level, peak, and step of the peak, of each channel.
+        histograms: Level, peak, step of the peak, and largest change, of each channel.
         pairs: Synthetic series beside the nearest real ones, for the page alone. Private.
     """
 

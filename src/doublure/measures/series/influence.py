@@ -182,6 +182,14 @@ def _peak_below(values: Floats, end: float) -> tuple[Floats, Floats]:
     return _numbers((high <= end) & known.any(axis=1)), _numbers(known.any(axis=1))
 
 
+def _change_below(values: Floats, end: float) -> tuple[Floats, Floats]:
+    return _all_below(np.abs(np.diff(values, axis=1)), end)
+
+
+def _steepest_below(values: Floats, end: float) -> tuple[Floats, Floats]:
+    return _peak_below(np.abs(np.diff(values, axis=1)), end)
+
+
 _OF: Mapping[str, _Influence] = {
     "profile": _profile,
     "apart": _apart,
@@ -190,4 +198,6 @@ _OF: Mapping[str, _Influence] = {
     "values": _furthest(lambda each: each.values, _all_below),
     "level": _furthest(lambda each: each.levels, _level_below),
     "peaks": _furthest(lambda each: each.peaks, _peak_below),
+    "ramps": _furthest(lambda each: each.changes, _change_below),
+    "steepest": _furthest(lambda each: each.steepest, _steepest_below),
 }

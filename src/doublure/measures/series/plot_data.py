@@ -24,7 +24,7 @@ PAIRS = 12
 """Number of synthetic series shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
-HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
+HistogramKind: TypeAlias = Literal["level", "peak", "peak_step", "steepest"]
 
 _BAND = (0.1, 0.9)
 _BINS = 24
@@ -118,7 +118,8 @@ class ChannelHistogram(Result):
 
     Attributes:
         channel: The channel.
-        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, the step of the peak.
+        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, the step of the peak;
+            ``steepest``, its largest change from a step to the next.
         shares: Shares of the real and the synthetic series by bin.
     """
 
@@ -181,7 +182,7 @@ def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) 
 
 
 def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ChannelHistogram, ...]:
-    """Return the distributions of level, peak and step of the peak of each channel's series."""
+    """Return the distributions of level, peak, step of the peak and largest change of each channel's series."""
     real, made = statistics["real"], statistics["value"]
     length = real.series.length
     found = []
@@ -190,6 +191,7 @@ def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistic
             "level": (real.levels[name], made.levels[name]),
             "peak": (real.peaks[name], made.peaks[name]),
             "peak_step": (real.peak_steps[name], made.peak_steps[name]),
+            "steepest": (real.steepest[name], made.steepest[name]),
         }
         for kind, (one, other) in samples.items():
             edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)

@@ -41,6 +41,8 @@ class SeriesSetStatistics:
         levels: Channel -> the mean of each series, sorted.
         peaks: Channel -> the highest value of each series, sorted.
         peak_steps: Channel -> the step of the highest value of each series that is not flat, sorted.
+        changes: Channel -> the size of every change from a step to the next, sorted; none across a gap.
+        steepest: Channel -> the largest of these of each series that has any, sorted.
         missing: The share of steps without a value.
     """
 
@@ -53,6 +55,8 @@ class SeriesSetStatistics:
     levels: Mapping[str, Floats]
     peaks: Mapping[str, Floats]
     peak_steps: Mapping[str, Floats]
+    changes: Mapping[str, Floats]
+    steepest: Mapping[str, Floats]
     missing: float
 
 
@@ -60,6 +64,7 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
     """Return the compared statistics of a set."""
     channels = {name: series.channel(name) for name in schema.channels}
     heights = {name: _heights(values) for name, values in channels.items()}
+    ramps = {name: sorted_changes(values) for name, values in channels.items()}
     return SeriesSetStatistics(
         series=series,
         profiles={name: mean_profile(values) for name, values in channels.items()},
@@ -70,6 +75,8 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
         levels={name: np.sort(found[0]) for name, found in heights.items()},
         peaks={name: np.sort(found[1]) for name, found in heights.items()},
         peak_steps={name: np.sort(found[2]) for name, found in heights.items()},
+        changes={name: found[0] for name, found in ramps.items()},
+        steepest={name: found[1] for name, found in ramps.items()},
         missing=float(np.isnan(series.values[series.inside]).mean()) if series.inside.any() else 0.0,
     )
 
@@ -163,6 +170,25 @@ def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
     low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
     step = np.where(known, values, -np.inf).argmax(axis=1) if len(values) else np.zeros(0)
     return level, high, step[high > low].astype(np.float64)
+
+
+def sorted_changes(values: Floats) -> tuple[Floats, Floats]:
+    """Return the sizes of all changes from a step to the next, and the largest of each series, each sorted.
+
+    Args:
+        values: ``(N, length)``; a gap has no change on either side.
+    """
+    sizes = np.abs(np.diff(values, axis=1))
+    known = ~np.isnan(sizes)
+    largest = np.where(known, sizes, 0.0).max(axis=1, initial=0.0)[known.any(axis=1)]
+    return np.sort(sizes[known]), np.sort(largest)
+
+
+def share_steeper(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> float | None:
+    """Return the share of series that change more from a step to the next than any real one; None without changes."""
+    if not len(real.steepest[name]) or not len(other.steepest[name]):
+        return None
+    return float((other.steepest[name] > real.steepest[name][-1]).mean())
 
 
 def sorted_runs(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ _ROUNDED = "the operating system's own stream, exact rounded normals"
 _OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
     "radius", "memory", "grouped", "level_groups", "common_share", "own_tables", "exact_tables", "calm", "candidates",
-    "cut_noise",
+    "steepest", "cut_noise",
 }  # fmt: skip
 LEARNED_BY_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
@@ -307,6 +307,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         calm: Whether calm and busy stretches are modelled; None: if their noise is small enough.
         candidates: Series drawn for each that is kept, so that levels, spreads, peaks and runs are as frequent as noisy
             histograms say; 1: these are not released. None: 8.
+        steepest: Whether these histograms hold the largest change of each series, too; None: if they tell its tail.
         joint_attributes: Whether attributes are counted in pairs and drawn jointly; None: if some form no groups, and
             there are at most 100,000 combinations of values.
         cut_noise: Noise of the share of series on one side of a cut, at one step; filled in by the plan.
@@ -324,7 +325,12 @@ class SeriesStatisticsSettings(StatisticsSettings):
         "calm_share": CALM_SHARE, "constant_share": CONSTANT_SHARE, "single_share": SINGLE_SHARE,
         "persistence": PERSISTENCE,
     }  # fmt: skip
-    unsaid: ClassVar[dict[str, Any]] = {"common_share": 0.0, "candidates": 1, "joint_attributes": False}
+    unsaid: ClassVar[dict[str, Any]] = {
+        "common_share": 0.0,
+        "candidates": 1,
+        "joint_attributes": False,
+        "steepest": False,
+    }
 
     model: Literal["copula", "chains"] | None = None
     bins: int = Field(default=256, ge=2, le=1000)
@@ -339,6 +345,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     calm: bool | None = None
     joint_attributes: bool | None = None
     candidates: int | None = Field(default=None, ge=1, le=64)
+    steepest: bool | None = None
     cut_noise: float | None = Field(default=None, ge=0)
     groups: int = Field(default=18, ge=2, le=100)
     levels: int = Field(default=8, ge=1, le=64)

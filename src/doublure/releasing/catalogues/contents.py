@@ -136,8 +136,18 @@ class CatalogueEntry:
     def meaning(self, table: DescribedTable, column: DescribedColumn) -> str | None:
         """Return a column's description, if there is one."""
         if table.series is not None and column.name in NUMBERED:
-            return NUMBERED[column.name]
-        return self.told(table, column).get("description")
+            ends = column.name == CLOCK and table.series.get("stamp") == "end"
+            return NUMBERED[column.name] + (" at which a step ends" if ends else "")
+        in_words = {} if table.series is None else table.series.get("columns", {})
+        return self.told(table, column).get("description") or in_words.get(column.name)
+
+    def column_type(self, table: DescribedTable, column: DescribedColumn) -> str:
+        """Return the type of a column: of those that number series, number; of those that date them, their own."""
+        stamps = {} if table.series is None else table.series.get("stamps", {})
+        beside = dict.fromkeys((*NUMBERED, *stamps.get("of_series", ())), "number") if table.series is not None else {}
+        beside |= {str(stamps["time"]): str(stamps["type"])} if "time" in stamps else {}
+        beside |= {str(stamps["time_of_day"]): "time"} if "time_of_day" in stamps else {}
+        return beside.get(column.name) or str(self.told(table, column).get("type", ""))
 
     def told(self, table: DescribedTable, column: DescribedColumn) -> Mapping[str, Any]:
         """Return a column's entry in the dictionary; nothing of one that numbers series."""

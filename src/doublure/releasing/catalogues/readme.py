@@ -8,7 +8,7 @@ from typing import Any
 
 from doublure.errors import counted
 from doublure.releasing.card import holds
-from doublure.releasing.catalogues.contents import NUMBERED, CatalogueEntry, is_noisy, stem
+from doublure.releasing.catalogues.contents import CatalogueEntry, is_noisy, stem
 from doublure.releasing.reading import DescribedTable
 from doublure.support import yaml12 as yaml_text
 
@@ -77,8 +77,12 @@ def _count(file: Any) -> str:
 def _columns(entry: CatalogueEntry, table: DescribedTable) -> Iterator[str]:
     for column in entry.columns(table):
         own = entry.told(table, column)
-        kind = "number" if table.series is not None and column.name in NUMBERED else str(own.get("type", ""))
-        cells = (column.written, kind, entry.meaning(table, column) or "", holds(own) if own else "")
+        cells = (
+            column.written,
+            entry.column_type(table, column),
+            entry.meaning(table, column) or "",
+            holds(own) if own else "",
+        )
         yield "| " + " | ".join(map(plain, cells)) + " |"
 
 

@@ -169,13 +169,13 @@ def joint(job: Job, encoder: Encoder) -> Tensor | None:
     images = of_images(encoder)
     cells = [*cells_by_forecast(images.schema, _noise(tuple(job.accesses)) or 0.0).values()]
     query = pair_query(images.first_code, cells, images.schema.most_records)
-    counted = [own.astype(np.float64) for own in query.split(job.mechanism.release(query, paid[0], job.everyone))]
+    held = [own.astype(np.float64) for own in query.split(job.mechanism.release(query, paid[0], job.everyone))]
     deviation = job.mechanism.deviation(paid[0], query.sensitivity)
-    records = max(1.0, float(np.mean([own.sum() for own in counted])))
+    records = max(1.0, float(np.mean([own.sum() for own in held])))
     numbers = [
         None if own is None else _means(own, at) for own, at in zip(images.condition_numbers, cells, strict=True)
     ]
-    shares = joint_shares(pair_shares(counted, records, deviation, numbers)).reshape([own.max() + 1 for own in cells])
+    shares = joint_shares(pair_shares(held, records, deviation, numbers)).reshape([own.max() + 1 for own in cells])
     for axis, own in enumerate(cells):  # evenly within joined groups
         within = np.expand_dims(np.bincount(own)[own], [place for place in range(len(cells)) if place != axis])
         shares = np.take(shares, own, axis=axis) / within

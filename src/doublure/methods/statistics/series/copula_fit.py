@@ -115,6 +115,7 @@ def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaSh
         exact=bool(settings.exact_tables),
         calm=bool(settings.calm),
         candidates=settings.candidates or 1,
+        steepest=bool(settings.steepest),
     )
 
 
@@ -500,7 +501,8 @@ class _Fit:
         single = torch.zeros(channels, max(self._shape.sizes), dtype=torch.bool)
         for channel, own in enumerate(self._places.cells):
             single[channel, : len(own)] = torch.from_numpy(own.single)
-        looks = SeriesSummaries.of(self._shape.sizes, step_tables, single, missing=self._shape.missing)
+        shape = self._shape
+        looks = SeriesSummaries.of(shape.sizes, step_tables, single, missing=shape.missing, steepest=shape.steepest)
         number = self._shape.summaries
         count = copula_plan.looked_at(self._shape.parts, self._shape.candidates)
         body, condition = self._drawn(whole, count, each=self._shape.candidates)

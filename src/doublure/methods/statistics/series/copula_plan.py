@@ -24,6 +24,7 @@ from doublure.methods.statistics.settings import (
     TABLE_SHARE,
     SeriesStatisticsSettings,
 )
+from doublure.networks.look_names import NAMES, QUANTILES, SIXTEENTHS
 from doublure.networks.sizes import copula_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema.series import SeriesSchema
@@ -134,6 +135,9 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     exact = settings.exact_tables
     if exact is None:  # with early ends, a step's table covers only some series, and the model's shares cover all
         exact = schema.ends_at is None and noise < _MOST_NOISE_OF_EXACT
+    steepest = settings.steepest
+    if steepest is None:
+        steepest = settings.candidates != 1 and _tells_tail(schema, noise_multiplier)
     joint = settings.joint_attributes
     if joint is None:
         combinations = math.prod(groups_of(each) for each in schema.attributes.values())
@@ -147,9 +151,23 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
             "own_tables": own,
             "exact_tables": exact,
             "calm": calm,
+            "steepest": steepest,
             "cut_noise": float(f"{noise:.4g}"),
         }
     )
+
+
+def _tells_tail(schema: SeriesSchema, noise_multiplier: float) -> bool:
+    """Return whether a histogram of series tells, at two deviations of noise, that the model's last sixteenth is empty.
+
+    That is the most that can be wrong with a tail cut there. Where noise hides even that, one more histogram would only
+    add its noise to the others.
+    """
+    number = len(schema.channels) * len(NAMES) + sum(schema.may_have_gaps(name) for name in schema.channels)
+    noise = noise_multiplier * math.sqrt(number / LOOK_SHARE) / schema.public_units
+    tail = 1 / SIXTEENTHS
+    bins = sum(level >= 1 - tail for level in QUANTILES)
+    return 2 * noise * math.sqrt(bins) <= tail
 
 
 def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str, float]:
