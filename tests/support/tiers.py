@@ -17,6 +17,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,11 +74,11 @@ def longest_first(items: Iterable[pytest.Item], seconds: Mapping[str, float]) ->
     A file's stay together, in their order.
     """
 
-    def taken(item: pytest.Item) -> float:
-        name = file_of(item.nodeid)
+    @cache  # of a file, which may have hundreds of tests
+    def taken(name: str) -> float:
         return seconds.get(name, 3 if is_long(TESTS / name) else 0)
 
-    return sorted(items, key=taken, reverse=True)
+    return sorted(items, key=lambda item: taken(file_of(item.nodeid)), reverse=True)
 
 
 def file_of(test: str) -> str:
