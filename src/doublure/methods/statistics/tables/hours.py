@@ -36,8 +36,9 @@ def likely_hours(
         variances: ``(H,)`` of their noise.
         told: ``(H,)`` hours that an earlier stage tells; None: even ones.
     """
-    parts, steps, ends = len(counts), domain.nested_steps(), np.array([[domain.clock_from], [domain.last]])
-    even = lattices.members_by_part(*ends, steps, parts)[0].T * pulls[:, None]
+    parts, steps = len(counts), domain.nested_steps()
+    first, last = np.array([domain.clock_from]), np.array([domain.last])
+    even = lattices.members_by_part(first, last, steps, parts)[0].T * pulls[:, None]
     even /= even.sum()
     total = max(float(counts.sum()), 1.0)
     by_hour, by_lattice = even.sum(0), even.sum(1)
@@ -58,7 +59,7 @@ def likely_hours(
 def hours_of_short_gaps(leaves: ColumnLeaves, parts: int) -> Floats:
     """Return the likely rows ``(H,)`` that are counted by hour although their numbers tell no time of day."""
     short = leaves.starts < leaves.domain.clock_from
-    steps, ends = leaves.domain.nested_steps(), (leaves.starts[short], leaves.ends[short])
-    rows = lattices.members_by_part(*ends, steps, parts) @ leaves.pulls
+    steps = leaves.domain.nested_steps()
+    rows = lattices.members_by_part(leaves.starts[short], leaves.ends[short], steps, parts) @ leaves.pulls
     found: Floats = leaves.mass[: len(short)][short] @ (rows / rows.sum(1, keepdims=True))
     return found
