@@ -19,12 +19,21 @@ from hypothesis import strategies as st
 
 import doublure as db
 from doublure.run.rehearsal import rehearse
+from doublure.training import classifier_settings
 
 QUICK_IMAGES: dict[str, dict[str, Any]] = {
     "statistics": {"fit_steps": 2, "features": 64, "batch": 8},
     "guided": {"fit_steps": 2, "features": 64, "batch": 8, "view_images": 100, "labeller_steps": 2, "view_width": 20},
 }
 DPGAN: dict[str, Any] = {"steps": 2, "lot_size": 20, "generator_batch": 8, "noise_width": 4, "checkpoints": 1}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_compared():
+    """Judge a labeller by few images: as many as public units are declared take longer than all else of a fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier_settings, "_MOST_COMPARED", 200)
+        yield
 
 
 def searched(usual: int, whole: int) -> settings:

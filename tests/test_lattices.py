@@ -41,6 +41,22 @@ def test_each_member_is_drawn_evenly(first, width, steps):
 
 @given(
     first=st.integers(-3000, 3000),
+    width=st.integers(0, 300),
+    steps=st.sampled_from([np.array(steps) for steps in ([24, 12, 1], [96, 4, 2, 1], [2, 1], [24])]),
+)
+@examples(60)
+def test_members_by_part_are_what_is_there(first, width, steps):
+    values, parts = np.arange(first, first + width), min(24, int(steps[0]))
+    part = values % steps[0] // (steps[0] // parts)
+    counted = np.zeros((parts, len(steps)))
+    np.add.at(counted, (part, lattices.classes(values, steps)), 1)
+    found, none = lattices.members_by_part(np.array([first, 5]), np.array([first + width - 1, 4]), steps, parts)
+    assert found.tolist() == counted.tolist()
+    assert not none.any()
+
+
+@given(
+    first=st.integers(-3000, 3000),
     width=st.integers(1, 300),
     steps=st.sampled_from([np.array(steps) for steps in ([24, 12, 1], [96, 4, 2, 1], [2, 1], [24])]),
     seed=st.integers(0, 99),

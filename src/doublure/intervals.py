@@ -35,16 +35,19 @@ def quantile(level: float) -> float:
 def wilson(successes: int, n: int, *, level: float = LEVEL) -> Interval | None:
     """Return Wilson's interval for a proportion; null without trials.
 
+    References:
+        Newcombe (1998), Two-sided confidence intervals for the single proportion: method 3.
+
     Example:
         >>> [round(end, 4) for end in wilson(9, 10)]
         [0.5958, 0.9821]
     """
-    from scipy.stats import binomtest
-
     if n == 0:
         return None
-    ends = binomtest(successes, n).proportion_ci(level, method="wilson")
-    return float(ends.low), float(ends.high)
+    z, share = quantile(level), successes / n
+    middle, whole = 2 * successes + z**2, 2 * (n + z**2)
+    half = z * math.sqrt(4 * successes * (1 - share) + z**2)
+    return (middle - half) / whole if successes else 0.0, (middle + half) / whole if successes < n else 1.0
 
 
 def paired_difference(only_first: int, only_second: int, n: int, *, level: float = LEVEL) -> Interval | None:

@@ -385,11 +385,19 @@ def test_killed_at_every_turn(nursery, small, bought, tmp_path):
     shutil.rmtree(tmp_path)
 
 
-def test_killed_again_at_every_turn_of_going_on(nursery, small, tmp_path):
+@pytest.fixture(scope="module")
+def third_draw(nursery, small, tmp_path_factory):
+    """Return at which turning point the third noisy step of the small plan is about to be drawn."""
+    whole = Case(nursery, small, small.plan, tmp_path_factory.mktemp("third") / "whole")
+    assert whole.fit() == 0
+    return [place for place, turn in enumerate(whole.notes("turn"), start=1) if turn == "draw"][2]
+
+
+def test_killed_again_at_every_turn_of_going_on(nursery, small, third_draw, tmp_path):
     from tiers import by_tier
 
     first = Case(nursery, small, small.plan, tmp_path / "first")
-    assert first.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
+    assert first.fit(turn=third_draw) == -signal.SIGKILL
     assert (first.authorised(), len(first.notes("noise"))) == (3, 2)
     for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, small.plan, tmp_path / str(turn))
@@ -428,9 +436,9 @@ def test_killed_at_any_moment_and_again(nursery, small, bought, tmp_path):
             case.resume(number)
 
 
-def test_of_two_copies_of_a_killed_run_one_goes_on(nursery, small, tmp_path):
+def test_of_two_copies_of_a_killed_run_one_goes_on(nursery, small, third_draw, tmp_path):
     case = Case(nursery, small, small.plan, tmp_path / "case")
-    assert case.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
+    assert case.fit(turn=third_draw) == -signal.SIGKILL
     shutil.copytree(case.run, tmp_path / "copy")
     assert case.resume("the first") is None
     drawn = case.notes("draw")
@@ -459,15 +467,15 @@ def _contents(*places: Path) -> dict[Path, tuple[bytes, int]]:
     return {path: (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns) for path in files}
 
 
-def _killed(nursery, small, folder: Path) -> Case:
+def _killed(nursery, small, third_draw: int, folder: Path) -> Case:
     case = Case(nursery, small, small.plan, folder / "case")
-    assert case.fit(turn=_turn_of_draw(nursery, small, folder, 3)) == -signal.SIGKILL
+    assert case.fit(turn=third_draw) == -signal.SIGKILL
     return case
 
 
-def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
+def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, third_draw, tmp_path):
     """Not even a file that the winner is just about to put in its place is touched."""
-    case = _killed(nursery, small, tmp_path)
+    case = _killed(nursery, small, third_draw, tmp_path)
     winner = _going_on(case, 0, tmp_path / "leave")
     deadline = time.monotonic() + 60
     while not (case.folder / "inside").exists():
@@ -486,8 +494,8 @@ def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
     assert case.files()["status"] == "done"
 
 
-def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
-    case = _killed(nursery, small, tmp_path)
+def test_of_three_that_go_on_at_once_one_does(nursery, small, third_draw, tmp_path):
+    case = _killed(nursery, small, third_draw, tmp_path)
     (tmp_path / "leave").touch()
     racing = [_going_on(case, number, tmp_path / "leave") for number in range(3)]
     codes, said = zip(*(ended() for ended in racing), strict=True)
@@ -497,9 +505,9 @@ def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
     assert case.files()["status"] == "done"
 
 
-def test_a_copy_that_loses_is_left_as_it_was(nursery, small, tmp_path):
+def test_a_copy_that_loses_is_left_as_it_was(nursery, small, third_draw, tmp_path):
     """Two copies share no lock; the ledger's decides before either folder is written to."""
-    case = _killed(nursery, small, tmp_path)
+    case = _killed(nursery, small, third_draw, tmp_path)
     shutil.copytree(case.run, tmp_path / "copy")
     (tmp_path / "copy" / ".run.json.aa.part").write_bytes(b"left half-written")
     assert case.fit(turn=6, resume=True) == -signal.SIGKILL
@@ -511,12 +519,11 @@ def test_a_copy_that_loses_is_left_as_it_was(nursery, small, tmp_path):
     assert case.fit(resume=True) == 0
 
 
-def test_a_user_who_stops_the_command_can_go_on(nursery, small, tmp_path):
+def test_a_user_who_stops_the_command_can_go_on(nursery, small, third_draw, tmp_path):
     case = Case(nursery, small, small.plan, tmp_path / "case")
     small.plan.save(tmp_path / "plan.json")
     words = ["fit", case.csv, "--ledger", case.path, "-o", case.run, "--plan", tmp_path / "plan.json"]
-    stopped = _turn_of_draw(nursery, small, tmp_path, 3)
-    assert case.fit(words=words, turn=stopped, stop=True) == 130
+    assert case.fit(words=words, turn=third_draw, stop=True) == 130
     errors = Path(f"{case.folder}/noted.err").read_text().splitlines()
     assert errors[-1].endswith("stopped; what was spent stays spent; go on with --resume")
     assert not any("Traceback" in line for line in errors)
@@ -527,11 +534,3 @@ def test_a_user_who_stops_the_command_can_go_on(nursery, small, tmp_path):
     assert case.fit(words=[*words[:-2], "--resume", "--json"]) == 0
     assert json.loads(Path(f"{case.folder}/noted.out").read_text())["ok"] is True
     case.hold_to_its_end("resumed")
-
-
-def _turn_of_draw(nursery, small, folder: Path, number: int) -> int:
-    """Return at which turning point the n-th noisy step of the small plan is about to be drawn."""
-    whole = Case(nursery, small, small.plan, folder / "whole")
-    assert whole.fit() == 0
-    turns = whole.notes("turn")
-    return [place for place, turn in enumerate(turns, start=1) if turn == "draw"][number - 1]

@@ -136,7 +136,7 @@ WORLDS = {
     "statistics, images by a network": (IMAGES, pictures, "statistics", {"fit_steps": 3} | NETWORK),
     "statistics, images by Gaussians": (IMAGES, pictures, "statistics", {"model": "gaussian"}),
     "guided, images": (IMAGES, pictures, "guided", NETWORK | LABELLER | CRITIC),
-    "statistics, series": (SERIES, meters, "statistics", {}),
+    "statistics, series": (SERIES, meters, "statistics", {"bins": 16}),
     "statistics, series by chains": (SERIES, meters, "statistics", {"model": "chains", "fit_steps": 3}),
     "statistics, related": (RELATED, patients, "statistics", {"fit_steps": 3, "components": 2}),
 }  # fmt: skip

@@ -343,7 +343,7 @@ def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
         return released(mechanism, query, access, records)
 
     monkeypatch.setattr(Mechanism, "release", watched)
-    syn = fitted(tmp_path)
+    syn = fitted(tmp_path, bins=16)
     assert asked == list(syn.plan.touches)
     assert [entry["purpose"] for entry in syn.executed if entry["drawn"]] == [access.purpose for access in asked]
     for entry in syn.executed:
@@ -356,7 +356,7 @@ class Refused(Exception):
 
 def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
-    plan, asked, noised = planned(), [], Mechanism._noised
+    plan, asked, noised = planned(bins=16), [], Mechanism._noised
 
     def watched(mechanism, answer, access):
         asked.append(access.purpose)
@@ -379,7 +379,7 @@ def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
 
 def test_a_lost_release_is_not_drawn_again(tmp_path, monkeypatch):
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
-    plan = planned()
+    plan = planned(bins=16)
 
     def killed(*_: Any, **__: Any) -> None:
         raise Refused
@@ -520,7 +520,7 @@ def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path)
     for channel, gappy in zip(values, holes, strict=True):
         channel[(draw.random((400, 6)) < 0.3) & gappy] = np.nan
     plan = db.plan(
-        Schema.parse(BOUGHT.format(first=first, second=second)), method="statistics", model="copula",
+        Schema.parse(BOUGHT.format(first=first, second=second)), method="statistics", model="copula", bins=16,
         epsilon=20.0, delta=1e-3, accountant="rdp",
     )  # fmt: skip
     ledger = db.Ledger.create(tmp_path / "ledger.jsonl", dataset="homes", epsilon=20.0, delta=1e-3)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 _bytes, _bits = os.urandom, secrets.randbits
-_streams: list[np.random.Generator] = []
+_streams: list[str | np.random.Generator] = []
 
 
 def install() -> None:
@@ -29,17 +29,25 @@ def install() -> None:
 @contextlib.contextmanager
 def of(name: str) -> Iterator[None]:
     """Draw from the stream of a name within this block."""
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest())
-    _streams.append(np.random.Generator(np.random.Philox(np.random.SeedSequence(seed))))
+    _streams.append(name)  # most tests draw nothing
     try:
         yield
     finally:
         _streams.pop()
 
 
+def _stream() -> np.random.Generator:
+    """Return the stream of what runs, made when it is asked for first."""
+    stream = _streams[-1]
+    if isinstance(stream, str):
+        seed = int.from_bytes(hashlib.sha256(stream.encode()).digest())
+        stream = _streams[-1] = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
+    return stream
+
+
 def _named_bytes(size: int) -> bytes:
-    return _streams[-1].bytes(size) if _streams else _bytes(size)
+    return _stream().bytes(size) if _streams else _bytes(size)
 
 
 def _named_bits(bits: int) -> int:
-    return int.from_bytes(_streams[-1].bytes(-(-bits // 8))) % (1 << bits) if _streams else _bits(bits)
+    return int.from_bytes(_stream().bytes(-(-bits // 8))) % (1 << bits) if _streams else _bits(bits)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,7 +52,8 @@ def is_long(path: Path) -> bool:
     return is_among(path, LONG) or kept_seconds().get(path.relative_to(TESTS).as_posix(), 0) >= SHORT
 
 
-def is_among(path: Path, names: Collection[str]) -> bool:
+@cache  # of a file, by several lists, before each of its tests
+def is_among(path: Path, names: tuple[str, ...] | frozenset[str]) -> bool:
     """Whether a file of tests, or a folder that it is in, is one of those named."""
     inside = path.relative_to(TESTS)
     return any(part.as_posix() in names for part in (inside, *inside.parents))
@@ -73,11 +75,11 @@ def longest_first(items: Iterable[pytest.Item], seconds: Mapping[str, float]) ->
     A file's stay together, in their order.
     """
 
-    def taken(item: pytest.Item) -> float:
-        name = file_of(item.nodeid)
+    @cache  # of a file, which may have hundreds of tests
+    def taken(name: str) -> float:
         return seconds.get(name, 3 if is_long(TESTS / name) else 0)
 
-    return sorted(items, key=taken, reverse=True)
+    return sorted(items, key=lambda item: taken(file_of(item.nodeid)), reverse=True)
 
 
 def file_of(test: str) -> str:

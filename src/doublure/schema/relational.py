@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -165,17 +166,7 @@ class RelationalSchema(TextForm, Schema):
 
     def table(self, name: str) -> TableSchema:
         """Return one table's own schema, with the constraints that look at no other; every fact known if here is."""
-        model = self._table_model
-        return model(
-            doublure=1,
-            kind="table",
-            unit=Unit(name=self.unit.name),
-            units=self.units,
-            misfit=self.misfit,
-            columns=self.tables[name].columns,
-            constraints=(*within_table(self.constraints, name), *self.tables[name].constraints),
-            **self.text_form,
-        )
+        return _table(SchemaItself(self), name)
 
     def named_in_unit(self, name: str) -> bool:
         """Whether rows of a table are named by others of their unit, beside those that hang on them."""
@@ -189,8 +180,8 @@ class RelationalSchema(TextForm, Schema):
 
     def modelled(self, name: str) -> TableSchema:
         """Return the same without what follows from other tables, and with what is counted of rows that are named."""
-        table = self.linked(name)
-        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.follows}
+        table, follows = self.linked(name), self.follows
+        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in follows}
         return table.model_copy(update={"columns": left})
 
     def linked(self, name: str) -> TableSchema:
@@ -381,3 +372,31 @@ class ResolvedRelationalSchema(RelationalSchema, ResolvedSchema):
     """The facts of related tables, all of them known."""
 
     _table_model: ClassVar[type[TableSchema]] = ResolvedTableSchema
+
+
+class SchemaItself:
+    """A schema as a key: that one, and none that is equal."""
+
+    def __init__(self, schema: RelationalSchema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SchemaItself) and other.schema is self.schema
+
+
+@lru_cache(maxsize=2 * MOST_TABLES)  # a sample of few rows asks sixty times, and a table is checked whenever it is made
+def _table(key: SchemaItself, name: str) -> TableSchema:
+    schema = key.schema
+    return schema._table_model(
+        doublure=1,
+        kind="table",
+        unit=Unit(name=schema.unit.name),
+        units=schema.units,
+        misfit=schema.misfit,
+        columns=schema.tables[name].columns,
+        constraints=(*within_table(schema.constraints, name), *schema.tables[name].constraints),
+        **schema.text_form,
+    )

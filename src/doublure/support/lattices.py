@@ -62,6 +62,32 @@ def members(first: Ints, last: Ints, steps: Ints) -> Floats:
     return found
 
 
+def members_by_part(first: Ints, last: Ints, steps: Ints, parts: int) -> Floats:
+    """Return how many integers of each class lie in ranges, ``(N, H, K)``, in each of a period's equal parts.
+
+    Args:
+        first: ``(N,)`` the first integer of each range.
+        last: ``(N,)`` the last.
+        steps: ``(K,)``; a period is the first.
+        parts: H.
+
+    Examples:
+        >>> members_by_part(np.array([3]), np.array([8]), np.array([4, 1]), 2).tolist()
+        [[[2.0, 1.0], [0.0, 3.0]]]
+    """
+    edges = np.arange(parts + 1) * (steps[0] // parts)
+    whole = members(edges[:-1], edges[1:] - 1, steps)
+
+    def up_to(end: Ints) -> Floats:
+        turns, rest = np.divmod(end, steps[0])
+        until = np.clip(rest[:, None], edges[:-1], edges[1:])
+        inside = members(np.tile(edges[:-1], len(end)), until.ravel() - 1, steps)
+        found: Floats = turns[:, None, None] * whole + inside.reshape(len(end), parts, len(steps))
+        return found
+
+    return up_to(last + 1) - up_to(first)
+
+
 def draw(first: Ints, last: Ints, own: Ints, steps: Ints, chance: Floats) -> Ints:
     """Return an integer of a class in each range.
 

@@ -45,7 +45,7 @@ from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, CodeColumn, Column, IntegerColumn, IntegerDomain
 from doublure.schema.related_table import rows_name
-from doublure.schema.relational import RelationalSchema
+from doublure.schema.relational import RelationalSchema, SchemaItself
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
 from doublure.schema.tables import TableSchema
@@ -100,24 +100,11 @@ def list_stages(schema: Schema, *, anywhere: bool) -> tuple[Stage, ...]:
         schema: The public facts.
         anywhere: Whether rows at any place are counted; else first rows, and all that is given beside them.
     """
-    return _listed(_SchemaItself(RelationalSchema.of(schema)), anywhere)
-
-
-class _SchemaItself:
-    """A schema as a key: that one, and none that is equal."""
-
-    def __init__(self, schema: RelationalSchema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SchemaItself) and other.schema is self.schema
+    return _listed(SchemaItself(RelationalSchema.of(schema)), anywhere)
 
 
 @lru_cache(maxsize=4)  # a plan asks forty times
-def _listed(key: _SchemaItself, anywhere: bool) -> tuple[Stage, ...]:
+def _listed(key: SchemaItself, anywhere: bool) -> tuple[Stage, ...]:
     related = key.schema
     root = _row_counts(related) | _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, root, 0)]

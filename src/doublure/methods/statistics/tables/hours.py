@@ -16,7 +16,7 @@ from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.tables.borrowing import shrink_to_shares
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats
 from doublure.schema.columns import IntegerDomain
-from doublure.support.lattices import PeriodWeights
+from doublure.support import lattices
 
 _ROUNDS = 50
 _LEAST = 1e-12
@@ -26,7 +26,7 @@ _HALF = 0.5
 
 def likely_hours(
     domain: IntegerDomain, pulls: Floats, counts: Floats, variances: Floats, told: Floats | None = None
-) -> PeriodWeights:
+) -> lattices.PeriodWeights:
     """Return the weights of integers by hour, with which rows on lattices are as before.
 
     Args:
@@ -36,9 +36,9 @@ def likely_hours(
         variances: ``(H,)`` of their noise.
         told: ``(H,)`` hours that an earlier stage tells; None: even ones.
     """
-    parts, steps, ends = len(counts), domain.nested_steps(), np.array([[domain.clock_from], [domain.last]])
-    each = [PeriodWeights(steps, np.ones(len(steps)), own).classes(*ends)[0] for own in np.eye(parts)]
-    even = np.stack(each, axis=1) * pulls[:, None]
+    parts, steps = len(counts), domain.nested_steps()
+    first, last = np.array([domain.clock_from]), np.array([domain.last])
+    even = lattices.members_by_part(first, last, steps, parts)[0].T * pulls[:, None]
     even /= even.sum()
     total = max(float(counts.sum()), 1.0)
     by_hour, by_lattice = even.sum(0), even.sum(1)
@@ -53,14 +53,13 @@ def likely_hours(
     for _ in range(_ROUNDS):
         hours = wanted / np.maximum(balance @ even, _LEAST)
         balance = by_lattice / np.maximum(even @ hours, _LEAST)
-    return PeriodWeights(steps, balance, np.maximum(hours, _LEAST))
+    return lattices.PeriodWeights(steps, balance, np.maximum(hours, _LEAST))
 
 
 def hours_of_short_gaps(leaves: ColumnLeaves, parts: int) -> Floats:
     """Return the likely rows ``(H,)`` that are counted by hour although their numbers tell no time of day."""
     short = leaves.starts < leaves.domain.clock_from
-    steps, ends = leaves.domain.nested_steps(), (leaves.starts[short], leaves.ends[short])
-    each = [PeriodWeights(steps, leaves.pulls, own).classes(*ends).sum(1) for own in np.eye(parts)]
-    rows = np.stack(each, axis=1)
+    steps = leaves.domain.nested_steps()
+    rows = lattices.members_by_part(leaves.starts[short], leaves.ends[short], steps, parts) @ leaves.pulls
     found: Floats = leaves.mass[: len(short)][short] @ (rows / rows.sum(1, keepdims=True))
     return found

@@ -79,14 +79,14 @@ class SimpleCurves:
     def _curves(self) -> tuple[Floats, Floats]:
         """Return all curves ``(m, cells)``, megabytes that are not kept, and logarithms ``(m,)`` of their priors."""
         cells, scale = len(self._widths), self._scale
-        curves = _peaked(cells)
+        single = cells if self._tapers else 0  # one width more: all rows in one cell, whichever
+        curves = _simple(cells, single)
         if scale is not None:
-            curves = np.vstack([curves, curves * np.exp(scale - scale.max())])
-        prior = np.full(len(curves), -math.log(len(curves)))
-        if self._tapers:  # one width more: all rows in one cell, whichever
-            prior = np.append(prior, np.full(cells, -math.log(len(_NARROW) * cells)))
-            curves = np.vstack([curves, np.eye(cells)])
-        return curves / curves.sum(1, keepdims=True), prior
+            curves = np.vstack([curves[: len(curves) - single] * np.exp(scale - scale.max()), curves])
+        peaked = len(curves) - single
+        prior = np.full(len(curves), -math.log(peaked))
+        prior[peaked:] = -math.log(len(_NARROW) * cells)
+        return curves, prior
 
     def average(self, seen: Floats, precision: Floats, spans: CountedSpans, *, drawn: bool) -> AverageCurve:
         """Return the mean of the curves, weighted by how well each explains the counts of cells and spans.
@@ -101,39 +101,46 @@ class SimpleCurves:
         beside = np.maximum(np.maximum(np.append(seen[1:], 0.0), np.append(0.0, seen[:-1])), 0.0)
         alone = (seen - beside > _ALONE * noise) & (seen > 2 * beside)
         curves, prior = self._curves()
-        shapes = curves * self._widths * ~alone
-        some = shapes.sum(1)
-        curves, shapes, prior = curves[some > 0], shapes[some > 0], prior[some > 0]
-        shapes /= some[some > 0, None]
+        widths = self._widths * ~alone
+        if alone.any():
+            some = curves @ widths > 0
+            curves, prior = curves[some], prior[some]
         # Cells that stand out are known by themselves, and taken off, where they are counted together with others.
         rest = spans.counts - spans.inside @ np.where(alone, seen, 0.0)
         known = 1 / (1 / spans.precision + spans.inside @ np.where(alone, noise**2, 0.0))
-        both, count = np.hstack([shapes, shapes @ spans.inside.T]), np.append(seen, rest)
-        weight = np.append(np.where(alone, 0.0, precision), known)
+        weight = np.where(alone, 0.0, precision)
+        # All that is summed of a curve is summed at once: the sums are linear in it, but for those of its squares.
+        each = np.stack([np.ones(len(widths)), widths, widths * weight * seen, widths * np.exp(self._size),
+                         widths * self._size])  # fmt: skip
+        whole, rows, likely, means, sizes, *within = (curves @ np.vstack([each, widths * spans.inside]).T).T
+        means, sizes, inside = means / rows, sizes / rows, np.reshape(within, (-1, len(rows))) / rows
         # The number of rows is integrated out: it is positive, else unknown.
-        precise, likely = np.maximum((both**2) @ weight, LEAST), both @ (weight * count)
+        precise = np.maximum((curves**2) @ (widths**2 * weight) / rows**2 + known @ inside**2, LEAST)
+        likely = likely / rows + (known * rest) @ inside
         explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise)) + prior
-        rows, means = np.maximum(likely / precise, 1 / np.sqrt(precise)), shapes @ np.exp(self._size)
+        rows = np.maximum(likely / precise, 1 / np.sqrt(precise))
         if self._tapers:
-            explained -= self._far_rows(shapes, rows * means, float(seen[alone] @ self._middle[alone]))
+            explained -= _far_rows(means, sizes, rows * means, float(seen[alone] @ self._middle[alone]))
         chances = np.exp(explained - explained.max())
         chances /= chances.sum()
         if self._tapers and drawn:
             chances = _balanced(chances, means)
-        density = np.log(np.maximum(chances @ curves, math.exp(-LARGEST)))
+        density = np.log(np.maximum((chances / whole) @ curves, math.exp(-LARGEST)))
         others = _some_rows(explained, rows, float(seen[alone].sum())) if alone.any() else 1.0
         return AverageCurve(density=density, alone=alone, others=others)
 
-    def _far_rows(self, shapes: Floats, added: Floats, nearer: float) -> Floats:
-        """Return the loss ``(m,)`` of curves whose farther rows add more than nearer ones: their own, or others.
 
-        Args:
-            shapes: ``(m, cells)`` shares of rows.
-            added: ``(m,)`` rows times their mean value.
-            nearer: The same of cells that stand out; not positive if they are zero alone.
-        """
-        found: Floats = FARTHER * (np.log(shapes @ np.exp(self._size)) - shapes @ self._size)
-        return found + FARTHER * np.maximum(np.log(added / nearer), 0.0) if nearer > 0 else found
+def _far_rows(means: Floats, sizes: Floats, added: Floats, nearer: float) -> Floats:
+    """Return the loss ``(m,)`` of curves whose farther rows add more than nearer ones: their own, or others.
+
+    Args:
+        means: ``(m,)`` mean sizes.
+        sizes: ``(m,)`` means of their logarithms.
+        added: ``(m,)`` rows times their mean value.
+        nearer: The same of cells that stand out; not positive if they are zero alone.
+    """
+    found: Floats = FARTHER * (np.log(means) - sizes)
+    return found + FARTHER * np.maximum(np.log(added / nearer), 0.0) if nearer > 0 else found
 
 
 def _some_rows(explained: Floats, rows: Floats, apart: float) -> float:
@@ -153,12 +160,16 @@ def _some_rows(explained: Floats, rows: Floats, apart: float) -> float:
 
 
 @lru_cache(maxsize=4)
-def _peaked(cells: int) -> Floats:
-    """Return every curve with a peak ``(m, cells)``; read-only, megabytes, the same for columns of as many cells."""
+def _simple(cells: int, single: int) -> Floats:
+    """Return every curve with a peak ``(m, cells)``, then those of one cell; the same for columns of as many cells.
+
+    They are megabytes, and read-only.
+    """
     place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
     fall = np.maximum(place - peaks[:, None], 0)[:, None, None] * _NARROW[None, :, None, None]
     rise = np.maximum(peaks[:, None] - place, 0)[:, None, None] * _NARROW[None, None, :, None]
-    curves: Floats = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+    peaked = np.exp(-((fall**2 + rise**2) / 2).reshape(-1, cells))
+    curves: Floats = np.vstack([peaked, np.eye(single, cells)])
     curves.flags.writeable = False
     return curves
 
