@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doublure.access import COVERED
 from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, figure, odds_factor, protects_records
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS

@@ -24,7 +24,9 @@ EVALUATED = "people-statistics"
 """The case whose report's keys the suite compares."""
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
-_NEAR, _NEAR_IN_WORDS, _NEAR_IN_SHARES = 1e-6, 2e-2, 0.12
+_NEAR, _NEAR_IN_WORDS = 1e-6, 2e-2
+_DEVIATIONS = 4.0
+"""By which two samples may differ: the last bits of a sum, which differ by machine, decide which rows are drawn."""
 _OF_LIBRARIES = ("UserWarning", "FutureWarning", "DeprecationWarning", "RuntimeWarning")
 _LEFT_OUT = ("run/log.jsonl", "run/generator.safetensors", "run/tables.safetensors", "run/run.json")
 
@@ -91,7 +93,7 @@ def _spread(text: str) -> dict[str, Any]:
         there = cells[cells != ""]
         numbers = pd.to_numeric(there, errors="coerce")
         moments = pd.to_datetime(there, errors="coerce", utc=True, format="ISO8601")
-        own: dict[str, Any] = {"missing": round(1 - len(there) / max(1, len(cells)), 3)}
+        own: dict[str, Any] = {"rows": len(cells), "missing": round(1 - len(there) / max(1, len(cells)), 3)}
         if len(there) and numbers.notna().all():
             own |= {"ends": [float(numbers.min()), float(numbers.max())]}
             own |= {"mean": float(numbers.mean()), "scale": float(numbers.max() - numbers.min())}
@@ -147,21 +149,29 @@ def differences(kept: Any, found: Any, place: str = "") -> Iterator[str]:
 
 
 def _is_spread(plain: dict[str, Any]) -> bool:
-    return "missing" in plain and set(plain) <= {"missing", "ends", "mean", "scale", "shares"}
+    return "missing" in plain and set(plain) <= {"rows", "missing", "ends", "mean", "scale", "shares"}
 
 
 def _apart(kept: dict[str, Any], found: dict[str, Any], place: str) -> Iterator[str]:
-    """Compare how a column is spread: a few rows of some hundred may differ."""
-    if list(kept) != list(found):
+    """Compare how a column is spread, as far as two samples of so many rows tell."""
+    if list(kept) != list(found) or kept["rows"] != found["rows"]:
         yield f"{place}: {_unlike(kept, found)}"
         return
-    scale = max(kept.get("scale", 0.0), 1e-9)
-    moved = [abs(kept["missing"] - found["missing"])]
-    moved += [abs(kept["mean"] - found["mean"]) / scale] if "mean" in kept else []
+    rows, scale = kept["rows"], max(kept.get("scale", 0.0), found.get("scale", 0.0), 1e-9)
+    there = max(1.0, rows * (1 - max(kept["missing"], found["missing"])))
+    moved = [_share_moved(kept["missing"], found["missing"], rows)]
+    if "mean" in kept:  # no spread of numbers in a range is above half of it, and an even one is 1 / √12
+        moved += [abs(kept["mean"] - found["mean"]) / scale / math.sqrt(2 / 12 / there)]
     shares = kept.get("shares", {}), found.get("shares", {})
-    moved += [abs(shares[0].get(value, 0) - shares[1].get(value, 0)) for value in {*shares[0], *shares[1]}]
-    if not max(moved) <= _NEAR_IN_SHARES:
+    moved += [_share_moved(*(own.get(value, 0.0) for own in shares), there) for value in {*shares[0], *shares[1]}]
+    if not max(moved) <= _DEVIATIONS:
         yield f"{place}: {kept!r} became {found!r}"
+
+
+def _share_moved(kept: float, found: float, rows: float) -> float:
+    """Return by how many deviations two samples' shares differ; with half a row each way, since no share is certain."""
+    mean = ((kept + found) / 2 * rows + 0.5) / (rows + 1)
+    return abs(kept - found) / math.sqrt(2 * mean * (1 - mean) / rows)
 
 
 def _is_near(one: Any, other: Any, near: float) -> bool:
