@@ -32,7 +32,7 @@ DPGAN: dict[str, Any] = {"steps": 2, "lot_size": 20, "generator_batch": 8, "nois
 def few_compared():
     """Judge a labeller by few images: as many as public units are declared take longer than all else of a fit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifier_settings, "_MOST_COMPARED", 200)
+        patch.setattr(classifier_settings, "MOST_COMPARED", 200)
         yield
 
 

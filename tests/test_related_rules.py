@@ -185,7 +185,7 @@ def test_a_schema_and_its_codebook_hold_the_rules_of_each_table(tmp_path: Path) 
     assert Schema.parse(schema.to_yaml()).sha256 == schema.sha256
     (tmp_path / "codes.csv").write_text(write(schema), encoding="utf-8")
     assert read(tmp_path / "codes.csv").schema().sha256 == schema.sha256
-    assert "stays: point: lon, lat" in schema.explained_rules
+    assert "stays: lon and lat must be a place within their bounds" in schema.explained_rules
     without = Schema.parse(RELATED.split("    constraints:")[0])
     assert "constraints" not in without.to_plain()["tables"]["stays"]  # older schemas keep their hash
 

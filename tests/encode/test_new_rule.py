@@ -151,7 +151,7 @@ def test_sampled_rows_keep_it_beside_others(soft_rows: Any) -> None:
 
 def test_it_is_explained_and_measured() -> None:
     schema = schema_of()
-    assert "even: a, b" in schema._repr_html_()
+    assert "a and b must keep even" in schema._repr_html_()
     found = broken_rules(schema, RECORDS, SOUND)
     assert [(rule.rule, rule.synthetic, rule.real) for rule in found] == [("even", 1, 0), ("at_most", 0, 0)]
     assert sentence(found) == "Synthetic rows break declared rules: even of a and b in 1 row."

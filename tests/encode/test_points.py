@@ -167,7 +167,7 @@ def test_a_region_is_read_from_a_file_beside_the_schema(tmp_path: Path) -> None:
     schema = db.Schema.load(tmp_path / "s.yaml")
     assert schema.constraints[0].region == (((9, 52), (14, 52), (14, 54)), ((6, 48), (7, 48), (7, 49)))
     assert db.Schema.parse(schema.to_yaml()).sha256 == schema.sha256
-    assert schema.constraints[0].explain() == "point: lon, lat, within a public region of 2 rings"
+    assert schema.explained_rules == ("lon and lat must be a place in the region",)
     for text, words in (
         ("lat,lon\n52,9\n52,14\n", "a ring of fewer than 3 corners"),
         ("lat,lon\n52,9\n52,east\n53,10\n", "a corner that is no two numbers"),

@@ -59,7 +59,7 @@ def test_a_curve_repeats_itself_and_reads_back(schema: ImageSchema) -> None:
     assert LabelCurve.model_validate(json.loads(found[0].model_dump_json())) == found[0]
     said = str(found[0])
     assert said.startswith("INTERNAL")
-    assert "tested on 30 real ones" in said
+    assert "tested on 30 real images" in said
 
 
 def test_what_no_student_can_be_tested_on_is_refused(schema: ImageSchema, tmp_path: Path) -> None:

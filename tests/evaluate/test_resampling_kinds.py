@@ -80,7 +80,7 @@ def test_series(rows):
     told = Told()
     scores = distances(schema, statistics)
     resample_distances(scores, statistics, told)
-    asked = {"profile", "apart", "autocorrelation", "spectrum", "values", "level", "peaks"}
+    asked = {"profile", "apart", "autocorrelation", "spectrum", "values", "level", "peaks", "ramps", "steepest"}
     assert set(told.said) == asked | {"missing"}
     place = {"train": "real", "value": "value"}[rows]
 

@@ -27,7 +27,7 @@ def test_the_whole_example_leaves_nothing_open() -> None:
     assert Schema.parse(shortest).undeclared == ()
     schema = Schema.parse(whole)
     assert schema.undeclared == ()
-    assert len(schema.columns) == 7
+    assert len(schema.columns) == 5
     assert schema.constraints
 
 

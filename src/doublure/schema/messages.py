@@ -176,7 +176,7 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     if key == "order" and "columns" in path:
         return path, _COLUMN_ORDER, remedy
     listed = {key: f"must be {_words(first)}"} if kind == "literal_error" and location[-1] == key else {}
-    named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), listed.get(key), _FORMS.get(key))
+    named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), _FORMS.get(key), listed.get(key))
     return path, next(filter(None, named), "does not have the form of a schema"), remedy
 
 

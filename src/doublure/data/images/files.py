@@ -72,7 +72,7 @@ class FolderSource(ImageSource):
             DataError: There are files beside the folders of the classes, or no pictures.
             FaultyRecords: Some files are no pictures by their endings, or lie in a folder within a class's.
         """
-        tables = [printable(str(self._path / file.name)) for file in self._loose if file.suffix.lower() in _TABLES]
+        tables = [printable(file.name) for file in self._loose if file.suffix.lower() in _TABLES]
         given = f", or give {' or '.join(tables)}, if it names the pictures and their labels" if tables else ""
         if self._classes and self._loose:
             remedy = f"move them into the folders of their classes{given}"
