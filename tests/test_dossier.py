@@ -216,9 +216,22 @@ def test_a_ledger_of_the_same_name_is_not_that_of_the_run(charged, small, tmp_pa
     distrusted("does not know this run", ledger=book.path)
 
 
-def test_a_damaged_audit_is_named(charged):
-    Path("run/internal/audit.json").write_text("{", encoding="utf-8")
+@pytest.mark.parametrize("text", ["{", "[" * 200_000], ids=["cut", "deep"])
+def test_a_damaged_audit_is_named(charged, text):
+    Path("run/internal/audit.json").write_text(text, encoding="utf-8")
     distrusted("cannot be read")
+
+
+def test_a_run_without_a_record_of_what_ran_is_distrusted(charged):
+    Path("run/executed.json").unlink()
+    distrusted("nothing says what ran")
+
+
+def test_a_run_that_names_no_ledger_is_distrusted(charged):
+    told = json.loads(Path("run/run.json").read_text(encoding="utf-8"))
+    del told["ledger"]["path"]
+    Path("run/run.json").write_text(json.dumps(told), encoding="utf-8")
+    distrusted("names no ledger")
 
 
 def test_the_command_writes_a_private_page(charged, tmp_path, capsys):

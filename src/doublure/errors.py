@@ -54,10 +54,10 @@ def counted(number: int, word: str) -> str:
     """Return a number and its word, in the plural where there are several or none.
 
     Example:
-        >>> counted(1, "run"), counted(1200, "noisy step"), counted(0, "entry")
-        ('1 run', '1,200 noisy steps', '0 entries')
+        >>> counted(1, "run"), counted(1200, "noisy step"), counted(0, "entry"), counted(2, "real series")
+        ('1 run', '1,200 noisy steps', '0 entries', '2 real series')
     """
-    if number != 1 and word != "series":
+    if number != 1 and not word.endswith("series"):
         word = re.sub("([^aeiou])y$", r"\1ie", word)
         word += "es" if re.search("(s|sh|ch)$", word) else "s"
     return f"{number:,} {word}"

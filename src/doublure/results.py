@@ -146,7 +146,10 @@ class InternalReport(Document):
             ValueError: It is no such result.
             WasEdited: It is one, and not as it was written.
         """
-        written = json.loads(content)
+        try:
+            written = json.loads(content)
+        except RecursionError:
+            raise ValueError("nests too deeply") from None
         found = cls.model_validate(written)
         if written.pop(_DIGEST, None) != _digest(written):
             raise WasEdited

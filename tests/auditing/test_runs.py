@@ -198,6 +198,9 @@ def test_a_method_is_audited_by_four_rows_and_five(small):
 def test_errors_of_the_library(small, sides, tmp_path):
     with pytest.raises(SettingError, match="holdout"):
         audit(small.run, "gan-leaks", sides[0])
+    with pytest.raises(SettingError, match="--real DATA") as refused:
+        audit(small.run, "gan-leaks", "postgresql://u:SECRET@h/d")
+    assert "SECRET" not in str(refused.value)
     with pytest.raises(SettingError, match="shadows"):
         audit(small.run, "shadow", *sides, shadows=0)
     with pytest.raises(DataError, match="too few"):

@@ -149,3 +149,13 @@ def test_the_command_gives_each_question_as_json(tmp_path, capsys):
     assert [(each["columns"], each["distance"] > 0, each["margin"] > 0) for each in told] == [(["a", "c"], True, True)]
     assert run_guarded(app, words) == 0
     assert "focus" not in json.loads(capsys.readouterr().out.splitlines()[-1])["result"]
+
+
+@pytest.mark.parametrize("kind", ["category, values: [p, q, r]", "real, bounds: [0, 100]"])
+def test_a_table_of_two_columns_is_forecast_by_their_own_table(kind, tmp_path, capsys):
+    text = SCHEMA.partition("  a: ")[0] + f"  a: {{type: {kind}, missing: false}}\n" + SCHEMA[SCHEMA.index("  y: ") :]
+    (tmp_path / "two.yaml").write_text(text)
+    plans = [db.plan(db.Schema.parse(text), method="statistics", epsilon=each, delta=1e-6) for each in (0.1, 1.0, 10.0)]
+    pairs = [dict(forecast_plan(plan).pairs)["a"] for plan in plans]
+    assert 1 > pairs[0] > pairs[1] > pairs[2] > 0
+    assert run_guarded(app, ["plan", str(tmp_path / "two.yaml"), "--epsilon", "1", "--delta", "1e-6"]) == 0

@@ -271,9 +271,8 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
-        if (source := data["guarantee"].get("noise_source")) == chosen.noise_source(
-            settings
-        ):  # as plans up to 0.4 have
+        source = data["guarantee"].get("noise_source")
+        if source == chosen.noise_source(settings):  # as earlier plans have
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
         if OF_RECORDS in data["guarantee"].get("excluded", ()):  # earlier versions said so of series and images, too
             said_so = tuple(OF_RECORDS if protects_records((each,)) else each for each in made.guarantee.excluded)

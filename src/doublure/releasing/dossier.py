@@ -40,6 +40,7 @@ _TITLE, _TEMPLATE = "Privacy file", "dossier.html.j2"
 _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
 _NOT_ITS_OWN = "trust none of its figures; ask who put it there, or make it again with doublure audit or evaluate"
+_UNRECORDED = "executed.json: is missing, so that nothing says what ran. Ask who removed it, or fit anew."
 _ONE_PLACE = (
     (
         "the person who ran the fit",
@@ -125,14 +126,16 @@ def dossier(
     shown: dict[str, Any] = {"title": _TITLE, "internal": INTERNAL}
     try:
         syn = read_synthesizer(folder)
-        card = make_card(syn, [], check_executed(syn), declared=ReleaseDetails(title=_TITLE))
+        executed = check_executed(syn)
+        card = make_card(syn, [], executed, declared=ReleaseDetails(title=_TITLE))
     except InputError as error:
         return _drawn(shown, [_problem(error)])
     about = {key: syn.run.get(key) for key in ("created", "seed", "generator_sha256")}
     internal, problems = _internal(folder, str(about["generator_sha256"]))
     spent, missing = _spent(syn, ledger)
-    if missing is not None and syn.guarantee.kind in COVERED:
-        problems = [missing, *problems]
+    if syn.guarantee.kind in COVERED:
+        unrecorded = None if executed is not False else _UNRECORDED
+        problems = [*filter(None, (missing, unrecorded)), *problems]
     shown |= {
         **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
         **shown,
@@ -238,9 +241,11 @@ def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[s
     entry = syn.run.get("ledger")
     if not isinstance(entry, Mapping):
         return None, "The run was charged to no ledger."
-    place = ledger if ledger is not None else str(entry["path"])
+    place = ledger if ledger is not None else entry.get("path")
+    if place is None:
+        return None, "run.json: names no ledger. Name it with --ledger."
     try:
-        book = place if isinstance(place, Ledger) else Ledger.open(place)
+        book = place if isinstance(place, Ledger) else Ledger.open(str(place))
     except InputError as error:
         named = Path(str(place)).name
         return None, f"{named}: {error.message}. Put it back as it was, or name it with --ledger."

@@ -86,7 +86,7 @@ class NoiseForecast:
         found = []
         for asked in self.focus.asked:
             names = tuple(name for name in self.columns if name in asked)
-            pair = len(names) > 1 and plan.PAIRS in self.events
+            pair = len(names) > 1 and self._is_counted(names)
             cell = self._of_pair_cell(names) if pair else self.spread(names[0])
             found.append(
                 QuestionForecast(
@@ -191,11 +191,13 @@ class NoiseForecast:
         alone = [self._of_column(name) for name in names]
         if len(names) < 2:
             return alone[0]
-        if plan.PAIRS not in self.events:
-            return 1.0
-        return min(1.0, math.hypot(self._relation(names), *alone))
+        return min(1.0, math.hypot(self._relation(names), *alone)) if self._is_counted(names) else 1.0
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _is_counted(self, names: Sequence[str]) -> bool:
+        """Say whether a pair has a table: of two columns, one of them the target, only those within it are there."""
+        return plan.PAIRS in self.events or (plan.BY_TARGET in self.events and self.within in names)
 
     def _relation(self, names: Sequence[str]) -> float:
         """Return the total variation from independence of which half is lost, of two columns."""
@@ -310,7 +312,8 @@ class NoiseForecast:
     @property
     def _groups(self) -> float:
         """The approximate number of groups of a column of many values in pairs."""
-        most = self.groups or plan.groups_for(self._rows / (self._mean_noise(plan.PAIRS) * self._classes))
+        joint = next(each for each in (plan.PAIRS, plan.BY_TARGET, plan.COLUMNS) if each in self.events)
+        most = self.groups or plan.groups_for(self._rows / (self._mean_noise(joint) * self._classes))
         seen = self._rows / (plan.SEEN * self._mean_noise(plan.COLUMNS))
         return min(most, max(min(plan.FEWEST_PAIRED, most), seen))
 
