@@ -57,6 +57,8 @@ def measure(name: str, cases: Iterable[Case], said: Callable[[Mapping[str, Any]]
             row = {**key, **make()}
             add(name, row)
             print(said(row), flush=True)
+        else:
+            print(f"kept: {json.dumps(key)}; take its line out of benchmarks/measured/{name}.jsonl to measure again")
 
 
 def by_cell(cells: Iterable[tuple[Any, ...]], one_cell: Callable[..., Mapping[str, Any]]) -> Iterator[Case]:

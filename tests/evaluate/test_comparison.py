@@ -77,6 +77,16 @@ def test_other_columns_are_refused(two, real):
         evaluate.compare({}, real)
 
 
+def test_figures_are_a_frame(compared):
+    frame = compared.scores
+    names = [one.name for one in compared.contenders]
+    assert [*frame.columns] == ["name", *names, "baseline", "real"]
+    for (key, row), entry in zip(frame.iterrows(), compared.side_by_side, strict=True):
+        assert (key, row["name"]) == (entry.score.key, entry.score.name)
+        shown = [float("nan") if score is None else score.value for score in entry.scores]
+        assert row[names].tolist() == pytest.approx(shown, nan_ok=True)
+
+
 @pytest.fixture
 def untargeted(make_synthesizer, schema, real):
     """The same columns under a schema that names no target and binds no column to another."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from typing_extensions import override
 
@@ -17,6 +17,9 @@ from doublure.report.files import PageResult
 from doublure.results import INTERNAL
 from doublure.support import views
 from doublure.support.files import Form
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GOOD = {"low": "low", "high": "high", "near": "as real"}
 _SHAPES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -156,6 +159,26 @@ class Comparison(PageResult):
             ScoreComparison(score=score, scores=tuple(one.get(key) for one in known), intervals=ends.get(key, {}))
             for key, score in asked.items()
         )
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """The figures, a row each, indexed by key.
+
+        Columns: ``name``; one for each run, by its name; ``baseline``, the least to expect; ``real``, the most.
+        Unknown values are missing. Computed on real data: internal.
+        """
+        import pandas as pd
+
+        figures = self.side_by_side
+        columns: dict[str, list[float | None]] = {}
+        for place, one in enumerate(self.contenders):
+            columns[one.name] = [None if (own := each.scores[place]) is None else own.value for each in figures]
+        known = [each.score if each.one_scale else None for each in figures]
+        columns["baseline"] = [None if score is None else score.baseline for score in known]
+        columns["real"] = [None if score is None else score.real for score in known]
+        found = pd.DataFrame(columns, dtype="float64")
+        found.insert(0, "name", [each.score.name for each in figures])
+        return found.set_index(pd.Index([each.score.key for each in figures], name="key"))
 
     @property
     def same_references(self) -> bool:
