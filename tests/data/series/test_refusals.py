@@ -131,6 +131,24 @@ def test_an_unreadable_cell_is_listed_as_such_and_never_as_a_gap(world, readings
     assert (row["row"], row["cell"]) == ((3 if form == "rows" else 1), "abc")
 
 
+def test_a_cell_of_an_array_is_listed_by_its_series(world, tmp_path):
+    cells = np.ones((2, 3, 4), dtype=object)
+    cells[1, 1, 2] = "abc"
+    schema = world.schema(source="", time="", step="", gaps="refuse")
+    assert listed({"litres": cells}, schema, tmp_path) == {("litres", ABC): 1}
+    assert pd.read_csv(tmp_path / "out.csv")["row"].tolist() == [5]
+
+
+def test_where_the_clock_stands_beside_the_day_the_cell_is_listed_as_it_stands(world, readings, tmp_path):
+    readings["day"], readings["at"] = readings["when"].str[:10], readings["when"].str[11:16]
+    schema = world.schema(time="day", time_of_day="at")
+    data = readings.drop(columns="when")
+    assert listed(data, schema, tmp_path) == {("litres", BEYOND): 16}
+    data.loc[2, "at"] = "noon"
+    assert listed(data, schema, tmp_path)["day", "has cells that are no datetime"] == 1
+    assert "2024-03-04" in pd.read_csv(tmp_path / "out.csv")["cell"].tolist()
+
+
 def test_states_that_cannot_be_read_are_no_gaps_either(world, readings, tmp_path):
     schema = world.schema(gaps="refuse", channel="{type: category, values: [on, off], missing: false}")
     readings["litres"] = ["on", "off"] * (len(readings) // 2)

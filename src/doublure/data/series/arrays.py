@@ -155,6 +155,8 @@ class ArraySource(SeriesSource):
         time = self._time(schema, layout)
         needed = {} if time is None else {time: schema.moments[time]}
         beside_ = {**{name: schema.attributes[name] for name in self._steering(schema)}, **needed}
+        if not beside_:
+            return
         frame = pd.DataFrame({name: self._raw(name, layout) for name in beside_})
         yield CellTable(beside_, open_table(frame, schema.written), needed=needed)
 
