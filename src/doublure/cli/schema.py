@@ -240,7 +240,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.data.series.sources import GAPS_ALLOWED
-    from doublure.drafting.misfits import Reason, list_misfits
+    from doublure.drafting.misfits import MisfitReason, list_misfits
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
@@ -248,7 +248,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     notes = NOTES[described.kind](described, data)
     counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [
-        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if reason is Reason.UNREAD else ''}"
+        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if reason is MisfitReason.UNREAD else ''}"
         for (column, why, reason), count in counts.items()
     ]
     lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
@@ -260,7 +260,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     if gate is None and refused and described.misfit == "refuse":
         remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other "
         remedy += "or spellings, or write misfit: coerce"
-        if all(each.reason is Reason.GAP for each, _ in refused):
+        if all(each.reason is MisfitReason.GAP for each, _ in refused):
             remedy = f"see {out}; {GAPS_ALLOWED}"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0].column, remedy=remedy)

@@ -48,7 +48,7 @@ _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 _UNPLACED = "is empty, and a reading needs it"
 
 
-class Reason(Enum):
+class MisfitReason(Enum):
     """What a misfit is."""
 
     UNREAD = "the cell cannot be read"
@@ -63,7 +63,7 @@ class Reason(Enum):
     @property
     def tolerated(self) -> bool:
         """Whether a fit takes a record with such a misfit."""
-        return self in (Reason.BEYOND, Reason.KEPT)
+        return self in (MisfitReason.BEYOND, MisfitReason.KEPT)
 
 
 class Misfit(NamedTuple):
@@ -81,10 +81,10 @@ class Misfit(NamedTuple):
     column: str
     cell: str
     why: str
-    reason: Reason
+    reason: MisfitReason
 
 
-class Listed(NamedTuple):
+class CountedMisfit(NamedTuple):
     """Misfits that are counted together.
 
     Attributes:
@@ -95,7 +95,7 @@ class Listed(NamedTuple):
 
     column: str
     why: str
-    reason: Reason
+    reason: MisfitReason
 
 
 def list_misfits(
@@ -105,7 +105,7 @@ def list_misfits(
     *,
     notes: Sequence[OwnerNote] = (),
     force: bool = False,
-) -> dict[Listed, int]:
+) -> dict[CountedMisfit, int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
     Args:
@@ -126,13 +126,13 @@ def list_misfits(
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
     check_output(path, read, forced=force, flag="--values")
-    text, counts = io.StringIO(newline=""), Counter[Listed]()
+    text, counts = io.StringIO(newline=""), Counter[CountedMisfit]()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
     for note in notes:
         writer.writerow(("", _text(printable(note.column)), "", str(note)))
     for found in MISFITS[schema.kind](schema, data):
-        counts[Listed(found.column, found.why, found.reason)] += 1
+        counts[CountedMisfit(found.column, found.why, found.reason)] += 1
         writer.writerow((found.row, _text(found.column), _text(found.cell), found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
     order = sorted(counts, key=lambda each: (each.reason.tolerated, each.column, each.why))
@@ -185,19 +185,19 @@ def _of_series(schema: Schema, data: Any) -> Iterator[Misfit]:
     described = series_schema(schema)
     source = open_series(data, described.written)
     source.check(described)
-    found = set[tuple[str, Reason]]()
+    found = set[tuple[str, MisfitReason]]()
     for columns, table, each, needed in source.cell_tables(described):
         for misfit in _of_cells(columns, table, needed):
             found.add((misfit.column, misfit.reason))
             yield misfit if each == 1 or misfit.row is None else misfit._replace(row=1 + (misfit.row - 1) // each)
     for gap in source.gaps(schema):
-        found.add((gap.channel, Reason.GAP))
-        yield Misfit(gap.series, gap.channel, gap.moment, gap.why, Reason.GAP)
-    if any(reason is Reason.LINE for _, reason in found):  # no reading goes on past such a line
+        found.add((gap.channel, MisfitReason.GAP))
+        yield Misfit(gap.series, gap.channel, gap.moment, gap.why, MisfitReason.GAP)
+    if any(reason is MisfitReason.LINE for _, reason in found):  # no reading goes on past such a line
         return
     listed = {column for column, reason in found if not reason.tolerated}
     for error in source.refused(schema, listed):
-        yield Misfit(None, error.field or "", "", f"{error.message}; {error.remedy}", Reason.WHOLE)
+        yield Misfit(None, error.field or "", "", f"{error.message}; {error.remedy}", MisfitReason.WHOLE)
 
 
 def not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
@@ -233,7 +233,7 @@ def _of_cells(
         rules: The schema of these rules.
     """
     for file, unread in source.unread():
-        yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}", Reason.LINE)
+        yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}", MisfitReason.LINE)
     first = 1
     for standing, raw in source.both(list(wanted)):
         frame, unfit = {}, dict[str, set[int]]()
@@ -246,7 +246,7 @@ def _of_cells(
             for row, misfit in found:
                 if lost[row]:
                     continue
-                if misfit.reason is not Reason.BEYOND:  # a rule takes such a cell as it stands, as a fit does
+                if misfit.reason is not MisfitReason.BEYOND:  # a rule takes such a cell as it stands, as a fit does
                     unfit.setdefault(name, set()).add(row)
                 cell = misfit.cell if standing is raw else _shown(standing[name], name, row)
                 yield misfit._replace(row=first + row, cell=cell)
@@ -282,11 +282,11 @@ def _of_column(
     """
     if empty is None and column.missing is False:
         empty = EMPTY
-    refused_empty = None if empty is None else (empty, Reason.EMPTY)
+    refused_empty = None if empty is None else (empty, MisfitReason.EMPTY)
     codes, uniques = distinct(raw)
     lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
     unread = _reasons(uniques, lenient, name)
-    why = [None if said is None else (said, Reason.UNREAD) for said in unread]
+    why = [None if said is None else (said, MisfitReason.UNREAD) for said in unread]
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
     read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
     nothing, beyond = read.isna().to_numpy(), _beyond(read, column)
@@ -296,7 +296,7 @@ def _of_column(
         if nothing[place]:
             why[place] = refused_empty
         elif beyond[place]:
-            why[place] = (BEYOND, Reason.BEYOND)
+            why[place] = (BEYOND, MisfitReason.BEYOND)
     why.append(refused_empty)  # the place of cells that are nothing at all: -1
     wrong = np.array([reason is not None for reason in why], dtype=bool)[codes]
     found = []
@@ -346,4 +346,4 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, unfit: Mapping[str, set[
             if row in unknown:
                 continue
             about = ", ".join(map(printable, rule.names))
-            yield int(row), Misfit(None, about, "", why, Reason.KEPT if rule.encoded else Reason.RULE)
+            yield int(row), Misfit(None, about, "", why, MisfitReason.KEPT if rule.encoded else MisfitReason.RULE)

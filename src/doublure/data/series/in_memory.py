@@ -124,7 +124,7 @@ def readable(column: Column, schema: SeriesSchema, *, standing: bool = False) ->
         standing: Read 1 where anything stands in a cell.
     """
     if standing:
-        return _Standing(type="real", missing=True, own=maybe_empty(column))
+        return _StandingChannel(type="real", missing=True, own=maybe_empty(column))
     open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
     return maybe_empty(column) if open_ else column
 
@@ -134,7 +134,7 @@ def maybe_empty(column: Column) -> Column:
     return column.model_copy(update={"missing": True}) if column.missing is False else column
 
 
-class _Standing(RealColumn):
+class _StandingChannel(RealColumn):
     """A channel of which only that something stands in a cell is read: what cannot be read is no gap."""
 
     own: Any

@@ -8,7 +8,7 @@ from doublure.data.databases.address import url_scheme
 from doublure.drafting.form_hints import FormHint, form_hint
 from doublure.drafting.metadata.codebook import words_of
 from doublure.drafting.metadata.own_words import said_missing
-from doublure.drafting.misfits import Reason, list_misfits
+from doublure.drafting.misfits import MisfitReason, list_misfits
 from doublure.drafting.owner_notes import NOTES
 from doublure.errors import DataError, InputError, SettingError
 from doublure.schema import Schema
@@ -50,7 +50,7 @@ def look(visit: Visit) -> str:
             each.why,
             number,
             coerced or each.reason.tolerated,
-            _hint(visit, schema, each.column) if each.reason is Reason.UNREAD else None,
+            _hint(visit, schema, each.column) if each.reason is MisfitReason.UNREAD else None,
         )
         for each, number in counts.items()
     ]
