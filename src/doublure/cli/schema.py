@@ -248,7 +248,8 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     notes = NOTES[described.kind](described, data)
     counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [
-        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if reason is MisfitReason.UNREAD else ''}"
+        f"# {printable(column)} ({count} ×): {why}"
+        f"{_form_of(described, column) if reason is MisfitReason.UNREAD else ''}"
         for (column, why, reason), count in counts.items()
     ]
     lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
