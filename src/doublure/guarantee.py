@@ -69,17 +69,21 @@ REFUSALS = "what a refusal tells: neighbours are data sets that the schema admit
 """The data sets among which a claim holds: all of a form, with ``misfit: coerce``; a further part of that form where
 quoted cells may hold line ends; and the exclusion with ``refuse``."""
 
-_SEVERAL = "people with several records: "
+_OF_RECORDS = (
+    "people with several records: one ",
+    " is protected, so that someone with k of them has k times this ε, and a larger δ",
+)
 
 
 def of_records(unit: str) -> str:
     """Return the exclusion where records are protected, and not people (``unit.id: none``), of one unit in words."""
-    return f"{_SEVERAL}one {unit} is protected, so that someone with k of them has k times this ε, and a larger δ"
+    return unit.join(_OF_RECORDS)
 
 
 def protects_records(excluded: Iterable[object]) -> bool:
-    """Return whether a claim's exclusions say so."""
-    return any(str(each).startswith(_SEVERAL) for each in excluded)
+    """Return whether one of a claim's exclusions is that of records, whole: :func:`of_records` of some unit."""
+    before, after = _OF_RECORDS
+    return any(each == of_records(str(each).removeprefix(before).removesuffix(after)) for each in excluded)
 
 
 OF_RECORDS = of_records("record (one row of a table)")

@@ -431,7 +431,7 @@ def test_one_series_moves_each_release_by_what_it_is_priced_at(answers, odd, siz
     both = {name: np.concatenate([base[name], more[name]]) for name in base}
     assert set(purposes) == {
         copula_plan.TABLES, copula_plan.GAPS, copula_plan.OWN_TABLES, copula_plan.PRODUCTS, copula_plan.CALM,
-        copula_plan.LOOKS,
+        copula_plan.STEEPEST_LOOKS,
     }  # fmt: skip
     for query, one, other in zip(queries, ask(base), ask(both), strict=True):
         moved = (np.asarray(other.total, dtype=float) - np.asarray(one.total, dtype=float)) * (one.unit or 1.0)

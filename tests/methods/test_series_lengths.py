@@ -199,7 +199,7 @@ def test_one_series_moves_each_release_by_what_it_is_priced_at(answers, odd, siz
     purposes, queries, ask = answers
     assert purposes == [
         copula_plan.TABLES, copula_plan.GAPS, copula_plan.ATTRIBUTES, copula_plan.OWN_TABLES, copula_plan.PRODUCTS,
-        copula_plan.LOOKS,
+        copula_plan.STEEPEST_LOOKS,
     ]  # fmt: skip
     base = {name: cells[:size] for name, cells in stays(40).items()}
     more = ODD[odd]({name: cells[:1] for name, cells in stays(1, seed=9).items()})

@@ -10,6 +10,7 @@ import torch
 from series_fits import fit_series
 
 import doublure as db
+from doublure.errors import InputError, SettingError
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
@@ -103,6 +104,26 @@ def test_the_largest_change_is_counted_where_noise_lets_its_tail_be_told():
     written = planned(steepest=False).to_json()
     earlier = {**written, "settings": {key: own for key, own in written["settings"].items() if key != "steepest"}}
     assert not db.Plan.from_json(earlier, reprice=False).settings.steepest
+
+
+def test_the_release_is_called_by_what_it_counts():
+    """Without the largest change it is called as it was: plans and runs of before are read as they were paid for."""
+    purposes = [[each.purpose for each in planned(steepest=counted).touches] for counted in (True, False)]
+    assert "count series by level, spread, peak, runs and steepest step" in purposes[0]
+    assert "count series by level, spread, peak and runs" in purposes[1]
+    plan = planned(steepest=True).to_json()
+    touches = [
+        {**each, "purpose": each["purpose"].replace(", runs and steepest step", " and runs")}
+        for each in plan["touches"]
+    ]
+    with pytest.raises(InputError, match=r"touches: does not follow .* make the plan again"):
+        db.Plan.from_json({**plan, "touches": touches})
+
+
+@pytest.mark.parametrize("others", [{"candidates": 1}, {"model": "chains"}])
+def test_the_largest_change_is_not_asked_for_where_nothing_counts_it(others):
+    with pytest.raises(SettingError, match=r"^steepest: chooses nothing: .*; leave it out, or "):
+        planned(steepest=True, **others)
 
 
 def test_of_a_frequent_value_its_steps_are_counted():
@@ -266,4 +287,4 @@ def test_plans_of_before_buy_no_looks_and_draw_what_they_drew():
     assert former.candidates == 1
     assert copula_plan.LOOKS not in copula_plan.shares(planned().schema, former)
     assert planned(candidates=1).settings.noise_width == 2 * LENGTH + 1
-    assert copula_plan.shares(planned().schema, planned().settings)[copula_plan.LOOKS] == pytest.approx(0.1)
+    assert copula_plan.shares(planned().schema, planned().settings)[copula_plan.STEEPEST_LOOKS] == pytest.approx(0.1)

@@ -12,7 +12,7 @@ import pytest
 
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.drafting.misfits import BEYOND, EMPTY, list_misfits
+from doublure.drafting.misfits import BEYOND, EMPTY, CountedMisfit, MisfitReason, list_misfits
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 
@@ -67,7 +67,7 @@ def test_every_cell_is_listed(tmp_path: Path, form: str) -> None:
         FRAME.to_parquet(data := tmp_path / "d.parquet")
     counts = list_misfits(Schema.parse(TEXT), data, tmp_path / "out.csv")  # type: ignore[arg-type]
     assert rows(tmp_path / "out.csv") == WANTED
-    assert counts["job", OUTSIDE] == 1
+    assert counts[CountedMisfit("job", OUTSIDE, MisfitReason.UNREAD)] == 1
     assert sum(counts.values()) == len(WANTED)
     assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
 

@@ -81,7 +81,7 @@ def test_a_codebook_writes_and_reads_pairs(tmp_path: Path) -> None:
 def test_misfits_offer_it_and_name_no_cell(tmp_path: Path) -> None:
     described = schema(PAYER % "")
     data = pd.DataFrame({"payer": ["Statutory", "private"]})
-    ((column, why),) = list_misfits(described, data, tmp_path / "misfits.csv")
+    ((column, why, _),) = list_misfits(described, data, tmp_path / "misfits.csv")
     assert column == "payer"
     assert "outside" in why
     hint = form_hint(described.columns["payer"], TextMarks(), ())

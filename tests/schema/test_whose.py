@@ -21,7 +21,7 @@ from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import proposal_for
 from doublure.drafting.whose import likely_id, proposed_units
 from doublure.errors import DataError, SchemaError
-from doublure.guarantee import OF_RECORDS, protects_records
+from doublure.guarantee import OF_RECORDS, of_records, protects_records
 from doublure.releasing.generator import publish
 from doublure.releasing.plain_words import plain_words
 from doublure.schema import Schema
@@ -142,6 +142,11 @@ def test_id_none_is_kept_in_files_and_says_what_is_protected() -> None:
     assert schema.resolve({}).unit.each_record
     assert OF_RECORDS in planned(ROWS).guarantee.excluded
     assert OF_RECORDS not in planned(NAMED).guarantee.excluded
+
+
+def test_an_exclusion_that_only_begins_like_that_of_records_is_another() -> None:
+    assert protects_records([of_records("stay (one row of a table)")])
+    assert not protects_records(["people with several records: one of them is chosen", OF_RECORDS + "."])
 
 
 DAYS = """

@@ -240,7 +240,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.data.series.sources import GAPS_ALLOWED
-    from doublure.drafting.misfits import is_gap, is_tolerated, is_unread, list_misfits
+    from doublure.drafting.misfits import MisfitReason, list_misfits
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
@@ -248,22 +248,23 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     notes = NOTES[described.kind](described, data)
     counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [
-        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column) if is_unread(why) else ''}"
-        for (column, why), count in counts.items()
+        f"# {printable(column)} ({count} ×): {why}"
+        f"{_form_of(described, column) if reason is MisfitReason.UNREAD else ''}"
+        for (column, why, reason), count in counts.items()
     ]
     lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
     if notes and interactive():
         lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in notes)]
-    listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
-    refused = [(column, count) for (column, why), count in counts.items() if not is_tolerated(why)]
+    listed = [{"column": column, "why": why, "cells": count} for (column, why, _), count in counts.items()]
+    refused = [(each, count) for each, count in counts.items() if not each.reason.tolerated]
     gate = said.gate
     if gate is None and refused and described.misfit == "refuse":
         remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other "
         remedy += "or spellings, or write misfit: coerce"
-        if all(is_gap(why) for _, why in counts):
+        if all(each.reason is MisfitReason.GAP for each, _ in refused):
             remedy = f"see {out}; {GAPS_ALLOWED}"
         cells = sum(count for _, count in refused)
-        gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
+        gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0].column, remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import pandas as pd
 
 from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
-from doublure.data.series.sources import NO_VALUE, series_schema
+from doublure.data.series.sources import series_schema
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.arrow_text import unwrapped
@@ -44,35 +45,57 @@ _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
-def is_unread(why: str) -> bool:
-    """Return whether a cell did not fit because it could not be read: not for a rule, its absence or its place."""
-    return why not in (EMPTY, BEYOND) and not why.startswith((_BROKEN, _UNREADABLE)) and not is_gap(why)
+_UNPLACED = "is empty, and a reading needs it"
 
 
-def is_gap(why: str) -> bool:
-    """Return whether a step of a series has no value."""
-    return why.startswith(NO_VALUE)
+class MisfitReason(Enum):
+    """What a misfit is."""
 
+    UNREAD = "the cell cannot be read"
+    EMPTY = "the cell is empty"
+    BEYOND = "the cell lies beyond the bounds"
+    GAP = "a step has no value"
+    LINE = "the line cannot be read"
+    RULE = "the row breaks a rule"
+    KEPT = "the row breaks a rule that synthetic rows keep all the same"
+    WHOLE = "the series together break a rule"
 
-def is_tolerated(why: str) -> bool:
-    """Return whether a fit takes a record with such a misfit."""
-    return why == BEYOND or (why.startswith(_BROKEN) and why.endswith(_TAKEN))
+    @property
+    def tolerated(self) -> bool:
+        """Whether a fit takes a record with such a misfit."""
+        return self in (MisfitReason.BEYOND, MisfitReason.KEPT)
 
 
 class Misfit(NamedTuple):
     """A cell that does not fit. Private.
 
     Attributes:
-        row: Its record, from 1.
+        row: Its record, from 1; of a gap and of arrays, its series; None for all of them.
         column: Its column; of a rule, all that it is about.
         cell: What stands there; empty for a rule.
-        why: It does not fit; a fit is refused for it unless :func:`is_tolerated`, or ``misfit`` says coerce.
+        why: It does not fit, in words.
+        reason: What that is; a fit is refused for it unless it is tolerated, or ``misfit`` says coerce.
     """
 
-    row: int
+    row: int | None
     column: str
     cell: str
     why: str
+    reason: MisfitReason
+
+
+class CountedMisfit(NamedTuple):
+    """Misfits that are counted together.
+
+    Attributes:
+        column: Their column.
+        why: They do not fit, in words.
+        reason: What that is.
+    """
+
+    column: str
+    why: str
+    reason: MisfitReason
 
 
 def list_misfits(
@@ -82,7 +105,7 @@ def list_misfits(
     *,
     notes: Sequence[OwnerNote] = (),
     force: bool = False,
-) -> dict[tuple[str, str], int]:
+) -> dict[CountedMisfit, int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
     Args:
@@ -93,7 +116,7 @@ def list_misfits(
         force: Replace a file that is there already.
 
     Returns:
-        (column, why) -> how many cells: those that a fit is refused for first.
+        How many cells, by column and reason: those that a fit is refused for first.
 
     Raises:
         SettingError: The schema is of a kind without such a list.
@@ -103,16 +126,17 @@ def list_misfits(
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
     check_output(path, read, forced=force, flag="--values")
-    text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
+    text, counts = io.StringIO(newline=""), Counter[CountedMisfit]()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
     for note in notes:
         writer.writerow(("", _text(printable(note.column)), "", str(note)))
     for found in MISFITS[schema.kind](schema, data):
-        counts[is_tolerated(found.why), found.column, found.why] += 1
+        counts[CountedMisfit(found.column, found.why, found.reason)] += 1
         writer.writerow((found.row, _text(found.column), _text(found.cell), found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
-    return {(column, why): counts[tolerated, column, why] for tolerated, column, why in sorted(counts)}
+    order = sorted(counts, key=lambda each: (each.reason.tolerated, each.column, each.why))
+    return {each: counts[each] for each in order}
 
 
 def _text(cell: str) -> str:
@@ -154,9 +178,26 @@ def _of_related(schema: Schema, data: Any) -> Iterator[Misfit]:
 
 
 def _of_series(schema: Schema, data: Any) -> Iterator[Misfit]:
-    """Yield steps without a value, of which ``row`` is the series and ``cell`` the moment."""
-    for gap in open_series(data, series_schema(schema).written).gaps(schema):
-        yield Misfit(gap.series, gap.channel, gap.moment, gap.why)
+    """Yield cells that do not fit; steps without a value; and what else a fit is refused for.
+
+    Of a step without a value ``row`` is the series and ``cell`` the moment.
+    """
+    described = series_schema(schema)
+    source = open_series(data, described.written)
+    source.check(described)
+    found = set[tuple[str, MisfitReason]]()
+    for columns, table, each, needed in source.cell_tables(described):
+        for misfit in _of_cells(columns, table, needed):
+            found.add((misfit.column, misfit.reason))
+            yield misfit if each == 1 or misfit.row is None else misfit._replace(row=1 + (misfit.row - 1) // each)
+    for gap in source.gaps(schema):
+        found.add((gap.channel, MisfitReason.GAP))
+        yield Misfit(gap.series, gap.channel, gap.moment, gap.why, MisfitReason.GAP)
+    if any(reason is MisfitReason.LINE for _, reason in found):  # no reading goes on past such a line
+        return
+    listed = {column for column, reason in found if not reason.tolerated}
+    for error in source.refused(schema, listed):
+        yield Misfit(None, error.field or "", "", f"{error.message}; {error.remedy}", MisfitReason.WHOLE)
 
 
 def not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
@@ -177,8 +218,22 @@ MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
 
 def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
     wanted = {name: column for name, column in schema.columns.items() if column.modelled}
+    yield from _of_cells(wanted, source, rules=schema)
+
+
+def _of_cells(
+    wanted: Mapping[str, Column], source: TableSource, needed: Collection[str] = (), rules: TableSchema | None = None
+) -> Iterator[Misfit]:
+    """Yield the cells of columns that do not fit, and the rows that break a schema's rules.
+
+    Args:
+        wanted: The columns.
+        source: Where they stand.
+        needed: Those that may not be empty, whatever is declared of them.
+        rules: The schema of these rules.
+    """
     for file, unread in source.unread():
-        yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")
+        yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}", MisfitReason.LINE)
     first = 1
     for standing, raw in source.both(list(wanted)):
         frame, unfit = {}, dict[str, set[int]]()
@@ -187,17 +242,17 @@ def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
         for name, column in wanted.items():
             series = unwrapped(as_series(raw[name], name))
             rows = len(series)
-            found, frame[name] = _of_column(series, column, name)
-            for misfit in found:
-                if lost[misfit.row]:
+            found, frame[name] = _of_column(series, column, name, empty=_UNPLACED if name in needed else None)
+            for row, misfit in found:
+                if lost[row]:
                     continue
-                if misfit.why != BEYOND:  # a rule takes such a cell as it stands, as a fit does
-                    unfit.setdefault(name, set()).add(misfit.row)
-                cell = misfit.cell if standing is raw else _shown(standing[name], name, misfit.row)
-                yield misfit._replace(row=first + misfit.row, cell=cell)
-        for misfit in _of_rules(schema, pd.DataFrame(frame), unfit):
-            if not lost[misfit.row]:
-                yield misfit._replace(row=first + misfit.row)
+                if misfit.reason is not MisfitReason.BEYOND:  # a rule takes such a cell as it stands, as a fit does
+                    unfit.setdefault(name, set()).add(row)
+                cell = misfit.cell if standing is raw else _shown(standing[name], name, row)
+                yield misfit._replace(row=first + row, cell=cell)
+        for row, misfit in () if rules is None else _of_rules(rules, pd.DataFrame(frame), unfit):
+            if not lost[row]:
+                yield misfit._replace(row=first + row)
         first += rows
 
 
@@ -214,28 +269,41 @@ def _unread(raw: Mapping[str, Raw]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(np.logical_and.reduce(lost))
 
 
-def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Misfit], pd.Series[Any]]:
-    """Return what does not fit, rows counted from 0, and the column's canonical cells; empty where one is none."""
+def _of_column(
+    raw: pd.Series[Any], column: Column, name: str, *, empty: str | None = None
+) -> tuple[list[tuple[int, Misfit]], pd.Series[Any]]:
+    """Return what does not fit, by rows from 0, and the column's canonical cells; empty where one is none.
+
+    Args:
+        raw: Its cells.
+        column: What is public of it.
+        name: Its name.
+        empty: Why it may have no empty cell, whatever is declared of it.
+    """
+    if empty is None and column.missing is False:
+        empty = EMPTY
+    refused_empty = None if empty is None else (empty, MisfitReason.EMPTY)
     codes, uniques = distinct(raw)
     lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
-    why = _reasons(uniques, lenient, name)
+    unread = _reasons(uniques, lenient, name)
+    why = [None if said is None else (said, MisfitReason.UNREAD) for said in unread]
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
     read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
-    empty, beyond = read.isna().to_numpy(), _beyond(read, column)
+    nothing, beyond = read.isna().to_numpy(), _beyond(read, column)
     for place, reason in enumerate(why):
         if reason is not None:
             continue
-        if empty[place] and column.missing is False:
-            why[place] = EMPTY
+        if nothing[place]:
+            why[place] = refused_empty
         elif beyond[place]:
-            why[place] = BEYOND
-    why.append(EMPTY if column.missing is False else None)  # the place of cells that are nothing at all: -1
+            why[place] = (BEYOND, MisfitReason.BEYOND)
+    why.append(refused_empty)  # the place of cells that are nothing at all: -1
     wrong = np.array([reason is not None for reason in why], dtype=bool)[codes]
     found = []
     for row in np.flatnonzero(wrong):
-        reason = why[codes[row]]
-        cell = "" if codes[row] < 0 else str(uniques[codes[row]])
-        found.append(Misfit(int(row), name, cell, str(reason)))
+        if (reason := why[codes[row]]) is not None:
+            cell = "" if codes[row] < 0 else str(uniques[codes[row]])
+            found.append((int(row), Misfit(None, name, cell, *reason)))
     return found, read.iloc[codes].reset_index(drop=True)
 
 
@@ -261,8 +329,14 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
     return outside
 
 
-def _of_rules(schema: TableSchema, frame: pd.DataFrame, unfit: Mapping[str, set[int]]) -> Iterator[Misfit]:
-    """Yield the records that break a rule, but for those whose own cells do not fit: ``unfit`` has rows by column."""
+def _of_rules(schema: TableSchema, frame: pd.DataFrame, unfit: Mapping[str, set[int]]) -> Iterator[tuple[int, Misfit]]:
+    """Yield, by rows from 0, the records that break a rule, but for those whose own cells do not fit.
+
+    Args:
+        schema: Its rules.
+        frame: Canonical cells.
+        unfit: Column -> rows whose cell does not fit.
+    """
     for rule in schema.constraints:
         if not rule.settled(schema.columns):
             continue
@@ -271,4 +345,5 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, unfit: Mapping[str, set[
         for row in np.flatnonzero(find_violations(rule, frame, schema.columns)):
             if row in unknown:
                 continue
-            yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)
+            about = ", ".join(map(printable, rule.names))
+            yield int(row), Misfit(None, about, "", why, MisfitReason.KEPT if rule.encoded else MisfitReason.RULE)

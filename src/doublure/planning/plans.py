@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from doublure.access import Access, events
 from doublure.errors import InputError, SettingError, printable
-from doublure.guarantee import FLOATING, OF_RECORDS, Guarantee, as_worded_formerly, as_worded_now, protects_records
+from doublure.guarantee import FLOATING, OF_RECORDS, Guarantee, as_worded_formerly, as_worded_now, of_records
 from doublure.ledger.chain import canonical_json
 from doublure.methods import choice, presets
 from doublure.methods import registry as methods
@@ -275,7 +275,8 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         if source == chosen.noise_source(settings):  # as earlier plans have
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
         if OF_RECORDS in data["guarantee"].get("excluded", ()):  # earlier versions said so of series and images, too
-            said_so = tuple(OF_RECORDS if protects_records((each,)) else each for each in made.guarantee.excluded)
+            own = of_records(schema.unit_in_words)
+            said_so = tuple(OF_RECORDS if each == own else each for each in made.guarantee.excluded)
             made = replace(made, guarantee=made.guarantee.model_copy(update={"excluded": said_so}))
         if _OPENDP in (data["guarantee"].get("noise_source") or ""):
             named = (made.guarantee.noise_source or "").replace(_EXACT_COUNTS, _OPENDP)

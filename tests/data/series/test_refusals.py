@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import open_series
+from doublure.drafting.misfits import BEYOND, list_misfits
 from doublure.errors import DataError, DataWarning
 
 
@@ -81,7 +82,8 @@ def test_the_owner_alone_is_told_which_steps_have_no_value(world, readings, tmp_
     assert out.stat().st_mode & 0o777 == 0o600
     listed = pd.read_csv(out)
     moments = [readings.loc[row, "when"].replace("T", " ") for row in (2, 4)]
-    assert listed["cell"].dropna().tolist() == moments
+    gaps = listed[listed["why"].str.startswith("a step has no value")]
+    assert gaps["cell"].tolist() == moments
     note = listed.loc[listed["row"].isna(), "why"].item()
     assert note.startswith("2 steps without a value in m.csv: ")
     assert all(moment in note for moment in moments)
@@ -94,6 +96,110 @@ def test_gaps_that_a_schema_takes_are_not_listed(world, readings):
     fewer = readings.drop(index=3)
     for gaps, count in (("refuse", 1), ("drop", 0), ("missing", 0)):
         assert len(list(open_series(fewer).gaps(world.schema(gaps=gaps)))) == count
+
+
+ABC = "has cells that are no real"
+WET = "{season: {type: category, values: [dry, wet], missing: false}}"
+
+
+def listed(data, schema, folder):
+    """Return what is listed, by column and reason, and check that something refused is listed if a fit refuses."""
+    found = list_misfits(schema, data, folder / "out.csv", force=True)
+    refused = [each for each in found if not each.reason.tolerated]
+    try:
+        open_series(data).load(schema)
+    except DataError:
+        assert refused
+    else:
+        assert not refused
+    return {(each.column, each.why): count for each, count in found.items()}
+
+
+@pytest.mark.parametrize("gaps", ["drop", "missing", "refuse"])
+@pytest.mark.parametrize("form", ["rows", "arrays"])
+def test_an_unreadable_cell_is_listed_as_such_and_never_as_a_gap(world, readings, tmp_path, gaps, form):
+    schema = world.schema(gaps=gaps, channel="{type: real, bounds: [0, 199], missing: true}")
+    readings["litres"] = readings["litres"].astype(object)
+    readings.loc[2, "litres"] = "abc"
+    data = readings
+    if form == "arrays":
+        cells = readings["litres"].to_numpy(dtype=object).reshape(-1, 4)
+        data = {"litres": cells, "when": readings["when"].to_numpy()[::4], "meter": readings["meter"].to_numpy()[::4]}
+    assert listed(data, schema, tmp_path) == {("litres", ABC): 1}
+    assert list(open_series(data).gaps(schema)) == []
+    row = pd.read_csv(tmp_path / "out.csv").loc[0]
+    assert (row["row"], row["cell"]) == ((3 if form == "rows" else 1), "abc")
+
+
+def test_a_cell_of_an_array_is_listed_by_its_series(world, tmp_path):
+    cells = np.ones((2, 3, 4), dtype=object)
+    cells[1, 1, 2] = "abc"
+    schema = world.schema(source="", time="", step="", gaps="refuse")
+    assert listed({"litres": cells}, schema, tmp_path) == {("litres", ABC): 1}
+    assert pd.read_csv(tmp_path / "out.csv")["row"].tolist() == [5]
+
+
+def test_where_the_clock_stands_beside_the_day_the_cell_is_listed_as_it_stands(world, readings, tmp_path):
+    readings["day"], readings["at"] = readings["when"].str[:10], readings["when"].str[11:16]
+    schema = world.schema(time="day", time_of_day="at")
+    data = readings.drop(columns="when")
+    assert listed(data, schema, tmp_path) == {("litres", BEYOND): 16}
+    data.loc[2, "at"] = "noon"
+    assert listed(data, schema, tmp_path)["day", "has cells that are no datetime"] == 1
+    assert "2024-03-04" in pd.read_csv(tmp_path / "out.csv")["cell"].tolist()
+
+
+def test_states_that_cannot_be_read_are_no_gaps_either(world, readings, tmp_path):
+    schema = world.schema(gaps="refuse", channel="{type: category, values: [on, off], missing: false}")
+    readings["litres"] = ["on", "off"] * (len(readings) // 2)
+    assert listed(readings, schema, tmp_path) == {}
+    readings.loc[2, "litres"] = "abc"
+    readings.loc[7, "litres"] = None
+    found = listed(readings, schema, tmp_path)
+    assert found == {
+        ("litres", "has values outside the schema's list"): 1,
+        ("litres", "a step has no value, and the schema says gaps: refuse"): 1,
+    }
+
+
+def test_cells_of_attributes_and_moments_are_listed_and_so_is_what_lies_beyond(world, readings, tmp_path):
+    schema = world.schema(attributes=WET)
+    readings["season"], readings["when"] = "dry", readings["when"].astype(object)
+    assert listed(readings, schema, tmp_path) == {("litres", BEYOND): 16}  # a fit takes these
+    readings.loc[:3, "season"] = "damp"
+    readings.loc[4, "when"], readings.loc[5, "when"] = "noon", None
+    found = listed(readings, schema, tmp_path)
+    assert found["season", "has values outside the schema's list"] == 4
+    assert found["when", "has cells that are no datetime"] == 1
+    assert found["when", "is empty, and a reading needs it"] == 1
+
+
+@pytest.mark.parametrize(("column", "cell"), [("season", "wet"), ("when", "2024-03-05T07:00:00"), ("meter", None)])
+def test_what_no_cell_breaks_alone_is_listed_too(world, readings, tmp_path, column, cell):
+    readings["season"] = "dry"
+    readings.loc[5, column] = cell
+    found = listed(readings, world.schema(attributes=WET), tmp_path)
+    assert [name for name, why in found if why != BEYOND] == [column]
+
+
+def test_a_gap_beside_another_misfit_is_not_said_to_be_all(world, readings, tmp_path, capsys):
+    """The remedy for gaps alone would lead to the next refusal."""
+    from doublure.cli.main import app
+    from doublure.cli.terminal import run_guarded
+
+    schema = world.schema(gaps="refuse")
+    readings["litres"] = readings["litres"].astype(object)
+    readings.loc[2, "litres"] = "abc"
+    own, data = tmp_path / "s.yaml", tmp_path / "m.csv"
+    own.write_text(schema.to_yaml())
+    asked = ["schema", "check", str(own), "--data", str(data), "--values", str(tmp_path / "out.csv"), "--force"]
+    for lacking in ([], [4]):
+        readings.drop(index=lacking).to_csv(data, index=False)
+        assert run_guarded(app, asked) == 4
+        printed = capsys.readouterr()
+        assert f"litres (1 ×): {ABC}" in printed.out
+        assert "declare gaps: drop" not in printed.err
+        assert "fix the data" in printed.err
 
 
 def test_nothing_is_coerced_once_the_refusals_are_known(world, readings):

@@ -16,7 +16,7 @@ an array                               is
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,12 @@ from typing_extensions import override
 from doublure.data import npz
 from doublure.data.npz import Header
 from doublure.data.series.clock import Whole
-from doublure.data.series.in_memory import held, numbers_of, readable
+from doublure.data.series.in_memory import held, maybe_empty, numbers_of, readable
 from doublure.data.series.records import Values
-from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.series.sources import CellTable, Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
 from doublure.data.tables import cells
+from doublure.data.tables.opening import open_table
 from doublure.data.tables.rewriting import rewritten, rule_of
 from doublure.errors import DataError
 from doublure.schema.columns import Column
@@ -145,6 +146,20 @@ class ArraySource(SeriesSource):
             values, starts = values[kept], None if starts is None else starts[kept]
         return held(values, cells.kept_of(frame, kept), unit, starts, schema)
 
+    @override
+    def cell_tables(self, schema: SeriesSchema) -> Iterator[CellTable]:
+        layout = self._layout(schema)
+        channels = pd.DataFrame(dict(self._raw_values(schema, layout, int(np.prod(layout.lead)))))
+        columns = {name: maybe_empty(schema.columns[name]) for name in schema.channels}
+        yield CellTable(columns, open_table(channels), each=schema.length)
+        time = self._time(schema, layout)
+        needed = {} if time is None else {time: schema.moments[time]}
+        beside_ = {**{name: schema.attributes[name] for name in self._steering(schema)}, **needed}
+        if not beside_:
+            return
+        frame = pd.DataFrame({name: self._raw(name, layout) for name in beside_})
+        yield CellTable(beside_, open_table(frame, schema.written), needed=needed)
+
     # -- where things stand --------------------------------------------------------------------------------------
 
     def _layout(self, schema: SeriesSchema) -> _Layout:
@@ -221,18 +236,23 @@ class ArraySource(SeriesSource):
 
     # -- what stands there ---------------------------------------------------------------------------------------
 
-    def _values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Values:
+    def _raw_values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Iterator[tuple[str, pd.Series[Any]]]:
+        """Yield each channel's cells, series after series."""
         arrays = [np.asarray(self.array(name)) for name in layout.values]
         length, channels = schema.length, len(schema.channels)
         parts = [*arrays[0].reshape(count, length, channels).transpose(2, 0, 1)] if len(arrays) == 1 else arrays
-        values, columns = np.empty((count, length, channels)), schema.columns
-        for number, (name, part) in enumerate(zip(schema.channels, parts, strict=True)):
+        for name, part in zip(schema.channels, parts, strict=True):
             named = self._headers.get(f"{STATES}{name}")
             if named is not None and len(layout.values) == 1 and name in schema.states:
                 part = _of_places(part, np.asarray(self.array(f"{STATES}{name}")))
-            raw = cells.raw_column(part.reshape(-1))
-            column = cells.canonical(raw, readable(columns[name], schema), name, self._misfit(name, schema))
-            values[:, :, number] = numbers_of(column).reshape(count, length)
+            yield name, cells.raw_column(part.reshape(-1))
+
+    def _values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Values:
+        values, columns = np.empty((count, schema.length, len(schema.channels))), schema.columns
+        for number, (name, raw) in enumerate(self._raw_values(schema, layout, count)):
+            own = readable(columns[name], schema, standing=self.standing)
+            column = cells.canonical(raw, own, name, self._misfit(name, schema))
+            values[:, :, number] = numbers_of(column).reshape(count, schema.length)
         return values
 
     def _cells(self, name: str, column: Column, layout: _Layout, schema: SeriesSchema) -> pd.Series[Any]:

@@ -6,13 +6,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
 from doublure.data.tables import cells
-from doublure.schema.columns import Column
-from doublure.schema.scalars import label
+from doublure.errors import DataError
+from doublure.schema.columns import Column, RealColumn
+from doublure.schema.distinct_cells import distinct
+from doublure.schema.scalars import Misfit, label
 from doublure.schema.series import SeriesSchema
 from doublure.schema.series_exogenous import ExogenousReadings
 
@@ -112,12 +115,47 @@ def of_moments(
     return pd.Series(public.of_windows(name, column, starts, windows.duration, windows.seconds))
 
 
-def readable(column: Column, schema: SeriesSchema) -> Column:
-    """Return a channel's column, its empty cells left to the rule for gaps, unless they are to be refused anyway."""
+def readable(column: Column, schema: SeriesSchema, *, standing: bool = False) -> Column:
+    """Return a channel's column, its empty cells left to the rule for gaps, unless they are to be refused anyway.
+
+    Args:
+        column: The channel.
+        schema: Its rule for gaps.
+        standing: Read 1 where anything stands in a cell.
+    """
+    if standing:
+        return _StandingChannel(type="real", missing=True, own=maybe_empty(column))
     open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
-    if column.missing is False and open_:
-        return column.model_copy(update={"missing": True})
-    return column
+    return maybe_empty(column) if open_ else column
+
+
+def maybe_empty(column: Column) -> Column:
+    """Return a column that takes empty cells."""
+    return column.model_copy(update={"missing": True}) if column.missing is False else column
+
+
+class _StandingChannel(RealColumn):
+    """A channel of which only that something stands in a cell is read: what cannot be read is no gap."""
+
+    own: Any
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        there = ~np.isnan(numbers_of(cells.canonical(raw, self.own, name, "coerce")))
+        codes, uniques = distinct(raw[~there])
+        there[~there] = np.array([*(self._unreadable(cell, name) for cell in uniques), False])[codes]
+        return pd.Series(np.where(there, 1.0, np.nan))
+
+    def _unreadable(self, cell: object, name: str) -> bool:
+        try:
+            cells.canonical(pd.Series([cell], dtype=object), self.own, name)
+        except DataError:
+            return True
+        return False
+
+    @override
+    def read_at_once(self, raw: Any, name: str, misfit: Misfit) -> None:
+        return None
 
 
 def numbers_of(channel: pd.Series[Any]) -> Floats:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from typing_extensions import override
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
-from doublure.data.series.in_memory import changes_of, complete, held, numbers_of, readable
+from doublure.data.series.in_memory import changes_of, complete, held, maybe_empty, numbers_of, readable
 from doublure.data.series.records import Values
-from doublure.data.series.sources import BrokenRule, Cut, SeriesSource
+from doublure.data.series.sources import BrokenRule, CellTable, Cut, SeriesSource
 from doublure.data.series.two_columns import JoinedSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
@@ -68,11 +68,21 @@ class RowSource(SeriesSource):
     @override
     def cut(self, schema: SeriesSchema) -> Cut:
         form = self._form(schema)
-        form.lenient = self.lenient
-        day, clock_column = schema.series.time, schema.series.time_of_day
+        form.lenient, form.standing = self.lenient, self.standing
+        return form.cut(self._read_by(form))
+
+    @override
+    def cell_tables(self, schema: SeriesSchema) -> Iterator[CellTable]:
+        form = self._form(schema)
+        channels = {name: maybe_empty(column) for name, column in form.values().items()}
+        needed = {**form.moments(), **form.counters()}
+        yield CellTable({**channels, **form.attributes(), **needed}, self._read_by(form), needed=needed)
+
+    def _read_by(self, form: _Form) -> TableSource:
+        day, clock_column = form.schema.series.time, form.schema.series.time_of_day
         if day is None or clock_column is None or not form.timed:
-            return form.cut(self.table)
-        return form.cut(JoinedSource(self.table, day, clock_column))
+            return self.table
+        return JoinedSource(self.table, day, clock_column)
 
     @override
     def coincide(self, schema: SeriesSchema) -> bool:
@@ -99,6 +109,8 @@ class _Form:
     timed = False
     lenient: Collection[str] = ()
     """Columns that were refused already, whose cells are coerced to see what else is wrong."""
+    standing = False
+    """Whether of a channel's cell only that something stands there is read."""
 
     def __init__(self, schema: SeriesSchema, names: Collection[str]) -> None:
         self.schema = schema
@@ -112,7 +124,7 @@ class _Form:
     def values(self) -> Mapping[str, Column]:
         """The columns that hold values; an empty cell is a gap, which the schema's rule deals with."""
         columns = self.schema.columns
-        return {name: readable(columns[name], self.schema) for name in self.schema.channels}
+        return {name: readable(columns[name], self.schema, standing=self.standing) for name in self.schema.channels}
 
     def attributes(self) -> dict[str, Column]:
         """The columns of attributes; those that follow from the time or the length are computed where they are none."""
@@ -131,12 +143,17 @@ class _Form:
         """The column of moments."""
         return dict(self.schema.moments) if self.timed else {}
 
-    def read(self, table: TableSource, more: Mapping[str, Column]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    def counters(self) -> dict[str, Column]:
+        """The column of steps' numbers, which no schema has."""
+        return {}
+
+    def read(self, table: TableSource) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Return the canonical cells of all columns, and the labels of units and sources."""
-        columns = {**self.values(), **self.attributes(), **self.moments(), **more}
+        needed = {**self.moments(), **self.counters()}
+        columns = {**self.values(), **self.attributes(), **needed}
         misfit = self.schema.misfit
         frame, keys = table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS), misfit, self.lenient)
-        there = frame[[*self.moments(), *more]].notna()
+        there = frame[[*needed]].notna()
         for name, full in there.all().items():
             if misfit == "refuse" and not full and name not in self.lenient:
                 remedy = "fill them; misfit: coerce leaves these readings out"
@@ -266,7 +283,7 @@ class _Timed(_Form):
     def cut(self, table: TableSource) -> Cut:
         schema, windows = self.schema, self.schema.series
         time, seconds = windows.time or "", windows.seconds or 1
-        frame, keys = self.read(table, {})
+        frame, keys = self.read(table)
         moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
         if windows.stamp == "end":
             moments = moments - seconds
@@ -312,9 +329,13 @@ class _Numbered(_Form):
         return [*(name for name in named if name == self.schema.unit.id or name in self.names), SERIES]
 
     @override
+    def counters(self) -> dict[str, Column]:
+        return {STEP: IntegerColumn()}
+
+    @override
     def cut(self, table: TableSource) -> Cut:
         schema, length = self.schema, self.schema.length
-        frame, keys = self.read(table, {STEP: IntegerColumn()})  # a number of the file, which no schema has
+        frame, keys = self.read(table)
         inside = frame[STEP].between(0, length - 1).to_numpy()
         if schema.misfit == "refuse" and not inside.all():
             raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")
@@ -348,7 +369,7 @@ class _Wide(_Form):
 
     @override
     def cut(self, table: TableSource) -> Cut:
-        frame, keys = self.read(table, {})
+        frame, keys = self.read(table)
         parts = [np.stack([numbers_of(frame[name]) for name in columns], axis=1) for columns in self._columns.values()]
         values = np.stack(parts, axis=2)
         starts: Whole | None = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +24,9 @@ from doublure.data.records import refuse_repeated
 from doublure.data.series import lengths
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
+from doublure.data.tables.source import TableSource
 from doublure.errors import DataError, DataWarning, printable
+from doublure.schema.columns import Column
 from doublure.schema.scalars import Misfit
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -48,9 +50,12 @@ class BrokenRule(DataError):
 
 
 def all_refusals(
-    first: DataError, schema: SeriesSchema, tried: Callable[[SeriesSchema, frozenset[str]], None]
-) -> DataError:
-    """Return one error that says all that is wrong; the first one itself where nothing else is.
+    first: DataError,
+    schema: SeriesSchema,
+    tried: Callable[[SeriesSchema, frozenset[str]], None],
+    lenient: frozenset[str] = frozenset(),
+) -> list[DataError]:
+    """Return all that is wrong, the first error first.
 
     A refusal ends a reading. The series are read again under rules that tolerate it, until nothing else is refused.
     Nothing is learned from these readings.
@@ -59,11 +64,12 @@ def all_refusals(
         first: What was refused.
         schema: By which rules.
         tried: Reads the series by other rules, and coerces the cells of some columns.
+        lenient: Columns whose cells are coerced already.
     """
     names = {
         printable(name): name for name in (*schema.columns, *schema.moments, schema.unit.id, schema.source) if name
     }
-    found, lenient, error = [first], frozenset[str](), first
+    found, error = [first], first
     while len(found) < _MOST:
         if isinstance(error, BrokenRule):
             windows = schema.series.model_copy(update=dict(error.relaxed))
@@ -79,6 +85,12 @@ def all_refusals(
             found.append(error)
         else:
             break
+    return found
+
+
+def _joined(found: Sequence[DataError]) -> DataError:
+    """Return one error that says all; the first one itself where nothing else is wrong."""
+    first = found[0]
     if len(found) == 1:
         return first
     also = "; and ".join(str(each) for each in found[1:])
@@ -123,17 +135,35 @@ class MissingStep(NamedTuple):
     why: str
 
 
+class CellTable(NamedTuple):
+    """Cells of series before they are read. Private.
+
+    Attributes:
+        columns: How they are read; an empty cell of a channel is left to the rule for gaps.
+        table: Where they stand.
+        each: How many of its rows are one series; 1 where a row counts by itself.
+        needed: Columns without whose cell a row is no reading.
+    """
+
+    columns: Mapping[str, Column]
+    table: TableSource
+    each: int = 1
+    needed: Collection[str] = ()
+
+
 class SeriesSource(ABC):
     """A set of series whose container has been looked at and whose readings have not been read.
 
     Attributes:
         name: The container's name, for errors.
         lenient: Columns that were refused already, whose cells are coerced to see what else is wrong.
+        standing: Whether of a channel's cell only that something stands there is read.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.lenient: frozenset[str] = frozenset()
+        self.standing = False
 
     def _misfit(self, name: str, schema: SeriesSchema) -> Misfit:
         return "coerce" if name in self.lenient else schema.misfit
@@ -145,6 +175,10 @@ class SeriesSource(ABC):
     @abstractmethod
     def cut(self, schema: SeriesSchema) -> Cut:
         """Find the series; raises DataError."""
+
+    @abstractmethod
+    def cell_tables(self, schema: SeriesSchema) -> Iterator[CellTable]:
+        """Yield the cells of channels, attributes and moments before they are read; raises DataError. Private."""
 
     @property
     def names(self) -> list[str]:
@@ -164,7 +198,9 @@ class SeriesSource(ABC):
         return False
 
     def gaps(self, schema: Schema) -> Iterator[MissingStep]:
-        """Yield the steps without a value for which a fit would be refused, for their owner to know. Private.
+        """Yield the steps without a value that the schema refuses, for their owner to know. Private.
+
+        A step whose cell cannot be read is none of them.
 
         Raises:
             DataError: The container cannot be read, or lacks a column.
@@ -172,10 +208,14 @@ class SeriesSource(ABC):
         described = series_schema(schema)
         self.check_header(described)
         refused = [name for name in described.channels if _refuses(described, name)]
-        if not refused or described.misfit == "coerce":
+        if not refused:
             return
         lenient = described.model_copy(update={"misfit": "coerce"})
-        cut = self.cut(lenient)
+        self.standing = True
+        try:
+            cut = self.cut(lenient)
+        finally:
+            self.standing = False
         why = f"{NO_VALUE}, and the schema says {_rule_said(described)}"
         for first, last in _blocks(len(cut.attributes), lenient):
             there, lacking, _ = self._lacking(cut, lenient, first, last)
@@ -185,6 +225,23 @@ class SeriesSource(ABC):
                         yield MissingStep(
                             int(first + row) + 1, name, _moment(cut.starts, first + row, step, described), why
                         )
+
+    def refused(self, schema: Schema, listed: Collection[str]) -> list[DataError]:
+        """Return what else a fit would be refused for, for the owner to know. Private.
+
+        Args:
+            schema: Their windows, channels, attributes and units.
+            listed: Columns whose cells are known not to fit, or to be gaps.
+        """
+        described = series_schema(schema)
+        if listed:  # where such a cell is left out, a step has no value
+            described = described.model_copy(update={"series": described.series.model_copy(update={"gaps": "drop"})})
+        lenient = frozenset(listed)
+        try:
+            self._tried(described, lenient, at_least=0 if listed else 2)
+        except DataError as error:
+            return all_refusals(error, described, self._tried, lenient)
+        return []
 
     def _lacking(
         self, cut: Cut, schema: SeriesSchema, first: int, last: int, own: Whole | None = None
@@ -223,14 +280,14 @@ class SeriesSource(ABC):
         try:
             return self._load(schema, at_least)
         except DataError as error:
-            raise all_refusals(error, schema, self._tried) from None
+            raise _joined(all_refusals(error, schema, self._tried)) from None
 
-    def _tried(self, schema: SeriesSchema, lenient: frozenset[str]) -> None:
+    def _tried(self, schema: SeriesSchema, lenient: frozenset[str], at_least: int = 0) -> None:
         """Read the series once more, by more lenient rules, to see what else is refused."""
         before, self.lenient = self.lenient, lenient
         try:
             with warnings.catch_warnings(action="ignore", category=DataWarning):
-                self._load(schema, 0)
+                self._load(schema, at_least)
         finally:
             self.lenient = before
 

@@ -51,12 +51,18 @@ class JoinedSource(TableSource):
     ) -> Iterator[Mapping[str, Raw]]:
         wanted = list(dict.fromkeys([*columns, self._clock]))
         for raw in self._source.raw(wanted, [name for name in plain if name != self._day], misfit):
-            found = dict(raw)
-            if self._day in found:
-                found[self._day] = _joined(
-                    as_series(raw[self._day], self._day), as_series(raw[self._clock], self._clock)
-                )
-            yield {name: found[name] for name in columns}
+            yield self._as_moments(raw, columns)
+
+    @override
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        for standing, raw in self._source.both(list(dict.fromkeys([*columns, self._clock]))):
+            yield standing, self._as_moments(raw, columns)
+
+    def _as_moments(self, raw: Mapping[str, Raw], columns: Sequence[str]) -> Mapping[str, Raw]:
+        found = dict(raw)
+        if self._day in found:
+            found[self._day] = _joined(as_series(raw[self._day], self._day), as_series(raw[self._clock], self._clock))
+        return {name: found[name] for name in columns}
 
 
 def _joined(days: pd.Series[Any], clocks: pd.Series[Any]) -> pd.Series[Any]:

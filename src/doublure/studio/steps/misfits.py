@@ -8,7 +8,7 @@ from doublure.data.databases.address import url_scheme
 from doublure.drafting.form_hints import FormHint, form_hint
 from doublure.drafting.metadata.codebook import words_of
 from doublure.drafting.metadata.own_words import said_missing
-from doublure.drafting.misfits import is_tolerated, is_unread, list_misfits
+from doublure.drafting.misfits import MisfitReason, list_misfits
 from doublure.drafting.owner_notes import NOTES
 from doublure.errors import DataError, InputError, SettingError
 from doublure.schema import Schema
@@ -45,8 +45,14 @@ def look(visit: Visit) -> str:
     counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True)
     coerced = schema.misfit == _COERCE
     rows = [
-        (column, why, number, coerced or is_tolerated(why), _hint(visit, schema, column) if is_unread(why) else None)
-        for (column, why), number in counts.items()
+        (
+            each.column,
+            each.why,
+            number,
+            coerced or each.reason.tolerated,
+            _hint(visit, schema, each.column) if each.reason is MisfitReason.UNREAD else None,
+        )
+        for each, number in counts.items()
     ]
     visit.studio.found = (project.version, {"rows": rows, "notes": [each.line for each in notes]})
     total = sum(counts.values())

@@ -513,9 +513,10 @@ class _Fit:
             there = torch.nn.functional.one_hot(to_bins(looks(body), cuts), CUTS + 1)
             return there.flatten(1).float() / math.sqrt(number), torch.ones(len(body), 1)
 
-        noise = self._noise(copula_plan.LOOKS, Sensitivity.of_length(self._most, 1))
+        purpose = copula_plan.looks(self._settings)
+        noise = self._noise(purpose, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(number * (CUTS + 1), 1), max_records=self._most, noise=noise)
-        counted = self._released(copula_plan.LOOKS, query).astype(np.float64).reshape(number, CUTS + 1)
+        counted = self._released(purpose, query).astype(np.float64).reshape(number, CUTS + 1)
         counted *= math.sqrt(number) / self._series
         noise *= math.sqrt(number) / self._series
         gappy = sum(self._shape.missing)

@@ -33,7 +33,7 @@ from doublure.training.settings import Work
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 Ints = npt.NDArray[np.int64]
 
-TABLES, GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS = (
+TABLES, GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS, STEEPEST_LOOKS = (
     "count each step's values in trees",
     "count steps without a value in pairs",
     "count attributes in pairs",
@@ -41,6 +41,7 @@ TABLES, GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS = (
     "add up products of normal scores",
     "average how calm series are by stretches",
     "count series by level, spread, peak and runs",
+    "count series by level, spread, peak, runs and steepest step",
 )
 
 WEIGHT = 1024
@@ -170,6 +171,11 @@ def _tells_tail(schema: SeriesSchema, noise_multiplier: float) -> bool:
     return 2 * noise * math.sqrt(bins) <= tail
 
 
+def looks(settings: SeriesStatisticsSettings) -> str:
+    """Return the purpose of the release that counts what series look like, by what it counts."""
+    return STEEPEST_LOOKS if settings.steepest else LOOKS
+
+
 def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str, float]:
     """Return each release's share of the budget, by its purpose, in order; they add up to 1."""
     found = {TABLES: TABLE_SHARE}
@@ -183,7 +189,7 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
     if settings.calm:
         found[CALM] = CALM_SHARE
     if settings.candidates != 1:
-        found[LOOKS] = LOOK_SHARE
+        found[looks(settings)] = LOOK_SHARE
     found[PRODUCTS] = 1 - sum(found.values())
     return found
 

@@ -44,6 +44,14 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         if model == "chains" and schema.ends_at is not None:
             remedy = "leave it out, or take the attribute with from_length out"
             raise SettingError("chains take no series of different lengths", field="model", remedy=remedy)
+        if settings.steepest and (model == "chains" or settings.candidates == 1):
+            raise SettingError(
+                f"chooses nothing: {'chains count' if model == 'chains' else 'candidates=1 counts'} no whole series",
+                field="steepest",
+                remedy="leave it out, or set model=copula"
+                if model == "chains"
+                else "leave it out, or raise candidates",
+            )
         channels = len(schema.channels)
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         declared = sum(schema.may_be_missing(name) for name in schema.channels)
