@@ -176,5 +176,4 @@ def _checked(
     from doublure.training.private_classifier import with_label_checks
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread
-    unchecked = min(settings.warp, settings.sampled_warp), min(1.0, settings.sampled_spread)
-    return with_label_checks(settings, generator, labeller, settings.image_noise, unchecked)
+    return with_label_checks(settings, generator, labeller, settings.image_noise, (settings.warp, 1.0))
