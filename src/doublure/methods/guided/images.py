@@ -98,7 +98,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     @override
     def explained(self, schema: Schema, settings: ImageGuidedSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
         said, images = super().explained(schema, settings, touches), ImageSchema.of(schema)
-        if images.images.pictures != "drawings" or max(images.shape) < SMALL or enough_to_widen(schema):
+        drawings = images.images.pictures == "drawings" and max(images.shape) >= SMALL
+        if not drawings or enough_to_widen(schema) or settings.sampled_warp > settings.warp:
             return said
         return (
             f"Pictures: warped no more widely than in training; below {MOST_COMPARED:,} images a wider warp costs more "
