@@ -38,7 +38,7 @@ def test_a_table_that_lists_pictures_beside_it_is_a_set_of_images(tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / "a.png").touch()
         assert (kind_of(faces), kind_of(people)) == ("images", "table")
-        with pytest.raises(DataError, match="give faces.csv or people.csv, if it names the pictures"):
+        with pytest.raises(DataError, match=r"or give the table that names the pictures and their labels"):
             open_data(tmp_path, "images").check_form()
         (folder / "a.png").unlink()
 

@@ -49,6 +49,15 @@ def test_few_drawings_are_drawn_as_they_were_learned_and_the_plan_says_so():
         assert (said in plan.explain()) is told
 
 
+@pytest.mark.parametrize(("given", "told"), [(2.0, False), (1.0, True), (0.5, True)])
+def test_a_plan_of_few_drawings_that_are_drawn_more_widely_says_nothing_of_it(given, told):
+    """By hand, or by the rule of an earlier version, whose plans are read."""
+    made = db.plan(schema("drawings", 2_000), epsilon=1.0, delta=1e-6, accountant="rdp", sampled_warp=given)
+    read = db.Plan.from_json(json.loads(json.dumps(made.to_json())), name="plan")
+    assert (read.settings.warp, read.settings.sampled_warp) == (1.0, given)
+    assert ("Pictures: warped no more widely than in training" in read.explain()) is told
+
+
 def test_the_recipes_follow_where_labels_are_well_known():
     """The settings that docs/evidence/journal/images.md reports at epsilon 10, from the schema and the price alone."""
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="drawings") == (1.0, 2.0, 1.0, 0.6, 150, 1000)

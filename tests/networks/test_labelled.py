@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from doublure.networks.gaussian_images import GaussianImages
 from doublure.networks.labelled import LabelledGenerator, Labeller
+from doublure.networks.sizes import WARP_WIDTH
 
 CLASSES, WIDTH, TRIES = 3, 2, 4
 
@@ -170,26 +172,64 @@ def test_a_labeller_of_one_label_agrees_at_once():
     assert torch.equal(generator(own, torch.ones(3, 1)).flatten(1), own[:, :64])
 
 
-def test_images_that_no_labeller_checks_are_drawn_no_more_widely_than_in_training():
-    """1,500 digits at ε = 1, declared drawings: 62.5 % showed their label, and 75.2 % as widely as in training."""
+def drawing(warp=0.5, **settings):
+    """Return a generator whose images a labeller checks, its noise, its labels, and what it drew in training."""
     from doublure.methods.guided.images import _checked
     from doublure.methods.guided.settings import ImageGuidedSettings
     from doublure.networks.upsampling import UpsamplingGenerator
 
-    shape, settings = (1, 16, 16), ImageGuidedSettings(warp=0.5, sampled_warp=2.0, sampled_spread=1.5)
+    shape, own = (1, 16, 16), ImageGuidedSettings(warp=warp, **settings)
 
     def network():
         return UpsamplingGenerator(
-            shape, condition_width=2, noise_width=settings.image_noise, warp=0.5, hidden=4, channels=(4, 2),
+            shape, condition_width=2, noise_width=own.image_noise, warp=warp, hidden=4, channels=(4, 2),
             generator=torch.Generator().manual_seed(0),
         )  # fmt: skip
 
-    made = _checked(settings, network(), Labeller(shape, classes=2))
-    noise, labels = (
-        torch.randn(3, settings.noise_width, generator=torch.Generator().manual_seed(1)),
-        torch.eye(2)[[0, 1, 0]],
-    )
-    as_trained = network()(noise[:, : settings.image_noise], labels)
-    assert not torch.equal(made.drawn_once(noise, labels), as_trained)
+    made, labels = _checked(own, network(), Labeller(shape, classes=2)), torch.eye(2)[[0, 1, 0]]
+    noise = torch.randn(3, own.noise_width, generator=torch.Generator().manual_seed(1))
+    return made, noise, labels, network()(noise[:, : own.image_noise], labels)
+
+
+WIDER = {"sampled_warp": 2.0, "sampled_spread": 1.5}
+
+
+def test_images_that_no_labeller_checks_are_drawn_no_more_widely_than_in_training():
+    """1,500 digits at ε = 1, declared drawings: 62.5 % showed their label, and 75.2 % as widely as in training."""
+    made, noise, labels, as_trained = drawing(**WIDER)
+    wide = made.drawn_once(noise, labels)
+    assert not torch.equal(wide, as_trained)
     made.asked.fill_(0)
     assert torch.equal(made(noise, labels), as_trained)
+    assert (made.generator.warp, made.generator.spread) == (2.0, 1.5)  # drawing changes no generator
+    assert torch.equal(made.drawn_once(noise, labels), wide)
+
+
+def test_a_gaussian_that_no_labeller_checks_is_drawn_no_more_widely_than_in_training():
+    shape, limits = (1, 16, 16), (0.0, 1.0)
+    gaussian = GaussianImages(shape, condition_width=2, warp=0.0)
+    width = len(gaussian.coefficients.ring) + 1 + WARP_WIDTH
+    noise, labels = torch.randn(3, width, generator=torch.Generator().manual_seed(1)), torch.eye(2)[[0, 1, 0]]
+    as_trained = gaussian(noise, labels)
+    gaussian.warp, gaussian.spread = 2.0, 1.5
+    wide = gaussian(noise, labels)
+    assert not torch.equal(wide, as_trained)
+    assert torch.equal(gaussian(noise, labels, limits), as_trained)
+    assert torch.equal(gaussian(noise, labels), wide)
+
+
+def test_a_run_of_an_earlier_version_draws_unchecked_images_as_widely_as_it_did():
+    """The same seed gave other images once the limit was that of whoever loads, and not of the run."""
+    made, noise, labels, as_trained = drawing(**WIDER)
+    made.asked.fill_(0)
+    state = made.state_dict()
+    assert state["unchecked"].tolist() == [0.5, 1.0]
+    loaded, wide = drawing(**WIDER)[0], made.drawn_once(noise, labels)
+    loaded.load_state_dict(state)
+    assert torch.equal(loaded(noise, labels), as_trained)
+    del state["unchecked"]
+    loaded.load_state_dict(state)
+    assert torch.equal(loaded(noise, labels), wide)
+    again = drawing(**WIDER)[0]
+    again.load_state_dict(loaded.state_dict())
+    assert torch.equal(again(noise, labels), wide)

@@ -2,7 +2,7 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.guarantee import CHOICE_OF_KIND
-from doublure.releasing.card import card_page
+from doublure.releasing.card import card_page, describe_precision
 from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.examples import ExampleRecords
 from doublure.schema.release_words import ReleaseWords
@@ -239,6 +239,14 @@ def test_counts_that_the_plan_pays_for_have_the_margin_of_their_noise(card, pars
     text = text_of({**card, "touches": [{"purpose": "count pairs", "event": event}]}, parse)
     assert "Noise of “count pairs”: ± 30 rows in each cell, in 19 of 20 cases." in text
     assert "No margin" not in text
+
+
+def test_votes_are_no_count_of_records():
+    """Of votes on labels, which a label moves by two, it was said that ± 20 images are in each cell."""
+    votes = {"purpose": "votes", "event": {"type": "discrete-gaussian", "scale": 10.0, "tables": 2, "records": 1}}
+    said = describe_precision({"guarantee": {"kind": "empirical"}, "touches": [votes]}, "images")
+    assert "No margin of a count follows" in " ".join(said["lines"])
+    assert "±" not in " ".join(said["lines"])
 
 
 def test_what_the_steward_declares_is_shown_and_nothing_else_is(card, parse):

@@ -13,7 +13,7 @@ uncorrelated with the others. Means make no such assumption.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
-from doublure.networks.upsampling import warp_images
+from doublure.networks.upsampling import UNLIMITED, warp_images
 
 _FALL = 1.4
 _CHROMA = 0.4
@@ -163,8 +163,15 @@ class GaussianImages(nn.Module):
         self._made = None
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
-    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, N + 1 + 6)`` and labels ``(B, K)``."""
+    def forward(self, noise: Tensor, condition: Tensor | None = None, most: Sequence[float] = UNLIMITED) -> Tensor:
+        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, N + 1 + 6)`` and labels ``(B, K)``.
+
+        Args:
+            noise: Standard normal.
+            condition: Labels as indicators; None without labels.
+            most: Limits of warp and spread in these images.
+        """
+        warp, spread = map(min, (self.warp, self.spread), most)
         numbers = len(self.coefficients.ring)
         own, level, turns = torch.split(noise, [numbers, 1, WARP_WIDTH], dim=1)
         labels = noise.new_zeros(len(noise), dtype=torch.long) if condition is None else condition.argmax(dim=1)
@@ -175,10 +182,10 @@ class GaussianImages(nn.Module):
             for block, root in zip(self.coefficients.blocks, roots, strict=True):
                 there = rows[:, None], block.to(rows.device)
                 drawn[there] = own[there] @ root[label]
-        even = means[labels] + drawn * self.spread
+        even = means[labels] + drawn * spread
         chance = (1 + torch.erf(level / math.sqrt(2))) / 2
         images = self.coefficients.images(even * _contrast(contrasts[labels], chance))
-        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, warp) if warp and len(images) else images
 
     def _gaussians(self) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return means ``(K, N)``, symmetric roots ``(K, n, n)`` of each block's covariance, and contrasts' shares."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.fixed_features import LabelFeatures
+from doublure.networks.upsampling import UNLIMITED
 
 
 class Labeller(nn.Module):
@@ -70,13 +71,15 @@ class LabelledGenerator(nn.Module):
         tries: Most draws; a request that is still open then gets the best image left to it.
         margin: Amount by which an image's score for another label must exceed the score for its own before it counts as
             the other.
-        unchecked: Warp and spread of images that no labeller checks; None: the generator's.
+        unchecked: Most warp and spread of images that no labeller checks; None: the generator's own.
 
     Attributes:
         asked: Whether the labeller is asked at all, or images keep the label that they were drawn for.
+        unchecked: ``(2,)`` as above, kept with the weights: an earlier version's run, without it, stays as it was.
     """
 
     asked: Tensor
+    unchecked: Tensor | None
 
     def __init__(
         self,
@@ -94,20 +97,21 @@ class LabelledGenerator(nn.Module):
         self._width = noise_width
         self._tries = tries
         self._margin = margin
-        self._unchecked = unchecked
         self.register_buffer("asked", torch.ones(1, dtype=torch.bool))
+        self.register_buffer("unchecked", None if unchecked is None else torch.tensor(unchecked))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         state_dict.setdefault(f"{prefix}asked", torch.ones(1, dtype=torch.bool))  # of an earlier version
+        if self.unchecked is not None:
+            state_dict.setdefault(f"{prefix}unchecked", torch.tensor(UNLIMITED))  # likewise
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
         if not self.asked:
-            if self._unchecked is not None:
-                for name, value in zip(("warp", "spread"), self._unchecked, strict=True):
-                    setattr(self.generator, name, value)
-            return self.drawn_once(noise, condition)
+            most = () if self.unchecked is None else (self.unchecked.tolist(),)
+            unchecked: Tensor = self.generator(noise[:, : self._width], condition, *most)
+            return unchecked
         wanted = condition.argmax(dim=1)
         left = torch.arange(len(noise), device=noise.device)
         images, best = torch.empty(0), torch.empty(0)

@@ -24,6 +24,9 @@ from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, upsampling_start
 Doubling: TypeAlias = Literal["transposed", "bilinear"]
 """Doubling of a map: by a transposed convolution, or by interpolation and a convolution, which leaves no grid."""
 
+UNLIMITED = (math.inf, math.inf)
+"""Limits of warp and spread that limit nothing."""
+
 _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
 
@@ -104,14 +107,21 @@ class UpsamplingGenerator(nn.Module):
         initialise(self.body, generator)
         self.body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a processor
 
-    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""
-        own, turns = noise[:, :-WARP_WIDTH] * self.spread, noise[:, -WARP_WIDTH:]
+    def forward(self, noise: Tensor, condition: Tensor | None = None, most: Sequence[float] = UNLIMITED) -> Tensor:
+        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``.
+
+        Args:
+            noise: Standard normal.
+            condition: Labels as indicators; None without labels.
+            most: Limits of warp and spread in these images.
+        """
+        warp, spread = map(min, (self.warp, self.spread), most)
+        own, turns = noise[:, :-WARP_WIDTH] * spread, noise[:, -WARP_WIDTH:]
         images: Tensor = self.body(own if condition is None else torch.cat([own, condition], dim=1))
         if self._enlargement > 1:
             images = functional.interpolate(images, scale_factor=self._enlargement, mode="bicubic").clamp(-1, 1)
         images = images[:, :, : self._sides[0], : self._sides[1]]
-        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, warp) if warp and len(images) else images
 
 
 def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:

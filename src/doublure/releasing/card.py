@@ -167,10 +167,15 @@ def _claim(value: object) -> str:
     return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)
 
 
+def _counts_votes(kind: object) -> bool:
+    """Return whether what a run counted are votes: an empirical one pays for one table of them, by a label's move."""
+    return kind == "empirical"
+
+
 def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
-    """Return one access in words; an empirical run pays for one table of votes, priced by the move of a label."""
+    """Return one access in words."""
     found = {key: _shown(key, touch.get(key)) for key in _TOUCHED}
-    if kind == "empirical" and (scale := _count_scale(touch)) is not None:
+    if _counts_votes(kind) and (scale := _count_scale(touch)) is not None:
         found["event"] = f"{_COUNTS}: scale {_text(scale)} on each count of votes; a label moves two"
     return found
 
@@ -317,15 +322,16 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
         records: The name of the records.
     """
     margins: Mapping[str, Any] | None = card.get("margins")
+    guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     if not margins:
-        scales = [(_text(touch.get("purpose")), _count_scale(touch)) for touch in card.get("touches") or ()]
+        touches = () if _counts_votes(guarantee.get("kind")) else card.get("touches") or ()
+        scales = [(_text(touch.get("purpose")), _count_scale(touch)) for touch in touches]
         noisy = [
             f"Noise of “{purpose}”: ± {cell_margin(scale):,} {records} in each cell, in 19 of 20 cases."
             for purpose, scale in scales
             if scale is not None
         ]
         return {"headline": "", "lines": [*noisy, _ON_TOP] if noisy else [_UNKNOWN]}
-    guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     unit = str(guarantee.get("unit") or "unit")
     alone = guarantee.get("max_records") == 1 and records == "rows"
     counted = _PEOPLE.get(unit, "rows") if alone else "rows"

@@ -192,7 +192,7 @@ def with_label_checks(
         generator: Makes images.
         labeller: Labels them.
         noise_width: Z, numbers of noise for an image.
-        unchecked: Warp and spread of images that it does not check; None: the generator's.
+        unchecked: Most warp and spread of images that it does not check; None: the generator's own.
     """
     return LabelledGenerator(
         generator,

@@ -395,3 +395,13 @@ def test_a_table_in_a_folder_is_named_as_what_to_give(folder, schema):
     (folder / "labels.csv").write_text("file,label\ncat/0.png,cat\n")
     with pytest.raises(DataError, match=r"or give \S*labels\.csv, if it names the pictures and their labels"):
         db.draft(folder)
+
+
+def test_of_many_tables_in_a_folder_none_is_named(folder, schema):
+    """Of 300 tables, one a patient, the refusal listed each name, in 7,235 characters."""
+    for patient in range(300):
+        (folder / f"patient_{patient}.csv").touch()
+    said = refusal(folder, schema)
+    assert "or give the table that names the pictures and their labels" in said
+    assert "patient" not in said
+    assert len(said) < 300

@@ -72,8 +72,11 @@ class FolderSource(ImageSource):
             DataError: There are files beside the folders of the classes, or no pictures.
             FaultyRecords: Some files are no pictures by their endings, or lie in a folder within a class's.
         """
-        tables = [printable(file.name) for file in self._loose if file.suffix.lower() in _TABLES]
-        given = f", or give {' or '.join(tables)}, if it names the pictures and their labels" if tables else ""
+        tables = [file for file in self._loose if file.suffix.lower() in _TABLES]
+        if len(tables) == 1:
+            given = f", or give {printable(tables[0].name)}, if it names the pictures and their labels"
+        else:  # names of many files may be those of people
+            given = ", or give the table that names the pictures and their labels" if tables else ""
         if self._classes and self._loose:
             remedy = f"move them into the folders of their classes{given}"
             raise DataError("holds files beside the folders of its classes", field=self.name, remedy=remedy)

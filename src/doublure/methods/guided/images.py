@@ -98,7 +98,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     @override
     def explained(self, schema: Schema, settings: ImageGuidedSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
         said, images = super().explained(schema, settings, touches), ImageSchema.of(schema)
-        if images.images.pictures != "drawings" or max(images.shape) < SMALL or enough_to_widen(schema):
+        drawings = images.images.pictures == "drawings" and max(images.shape) >= SMALL
+        if not drawings or enough_to_widen(schema) or settings.sampled_warp > settings.warp:
             return said
         return (
             f"Pictures: warped no more widely than in training; below {MOST_COMPARED:,} images a wider warp costs more "
@@ -176,5 +177,4 @@ def _checked(
     from doublure.training.private_classifier import with_label_checks
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread
-    unchecked = min(settings.warp, settings.sampled_warp), min(1.0, settings.sampled_spread)
-    return with_label_checks(settings, generator, labeller, settings.image_noise, unchecked)
+    return with_label_checks(settings, generator, labeller, settings.image_noise, (settings.warp, 1.0))
