@@ -114,7 +114,7 @@ def test_a_group_is_no_single_cell_of_a_rule():
         ("{type: code, values: [A1], parents: {b: c}}", "parents have no group above any code"),
         ("{type: code, values: [a], parents: {a: b, b: a}}", "parents put a group above itself"),
         ("{type: code, values: [A1], parents: p.csv}", "parents names a file, and only a schema's own file can"),
-        ("{type: code, values: [A1], levels: [1], unlisted: yes}", "unlisted: must be chapter, name, or left out"),
+        ("{type: code, values: [A1], levels: [1], unlisted: yes}", "unlisted: must be chapter or name"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(facts, message):

@@ -9,6 +9,7 @@ from doublure.schema.columns import registry
 
 SOURCE = Path(__file__).parents[2] / "src" / "doublure"
 MADE_ANEW = {
+    "data/series/in_memory.py",  # a channel of which only that something stands in a cell is read
     "data/series/rows.py",  # the number of a step, in a file of series
     "encode/differences.py",  # the gap between two columns
     "evaluate/real_data.py",  # a list of which nothing is known

@@ -49,7 +49,7 @@ _UNPLACED = "is empty, and a reading needs it"
 
 
 class MisfitReason(Enum):
-    """What a misfit is."""
+    """A kind of misfit."""
 
     UNREAD = "the cell cannot be read"
     EMPTY = "the cell is empty"

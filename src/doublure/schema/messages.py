@@ -63,7 +63,6 @@ _FORMS = {
     "other": "must be a text or a number",
     "levels": "must be a list of lengths of prefixes, such as [1, 3]",
     "parents": "must be a CSV file code,parent beside the schema, or the group above each code",
-    "unlisted": "must be chapter, name, or left out",
     "precision": "must be a number of decimals from 0 to 12",
     "step": "must be a whole number of at least 1 (seconds, for moments); for reals, a number above 0",
     "scale": "must be linear, log or symlog",
@@ -176,7 +175,7 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     if key == "order" and "columns" in path:
         return path, _COLUMN_ORDER, remedy
     listed = {key: f"must be {_words(first)}"} if kind == "literal_error" and location[-1] == key else {}
-    named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), _FORMS.get(key), listed.get(key))
+    named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), listed.get(key), _FORMS.get(key))
     return path, next(filter(None, named), "does not have the form of a schema"), remedy
 
 
