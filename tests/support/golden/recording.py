@@ -22,11 +22,12 @@ HIDDEN = "…"
 _NEVER_ALIKE = frozenset(
     {
         "created", "utc", "tool", "nonce", "doublure_version", "version", "hash", "prev_hash", "head_sha256", "id",
-        "session", "reservation", "card.html", "card.json", "seconds_estimate",
+        "session", "reservation", "card.html", "card.json", "seconds_estimate", "review_by",
     }
 )  # fmt: skip
 _MOMENT = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\+00:00|Z)")
 _DIGEST, _DAY = re.compile(r"\b[0-9a-f]{12,64}\b"), re.compile(r"\b20\d\d-\d\d-\d\d(?:T[\d:+Z]+)?")
+_REVIEW = re.compile(r"(?<=^- Review by: )\S+$", re.MULTILINE)
 _TIME = re.compile(r"\S+ (?:second|minute|hour|day)s?(?= of one core)")
 SAMPLED = 1000
 
@@ -146,7 +147,7 @@ def _text(path: Path) -> str:
     if path.suffix == ".html":
         return _DAY.sub(HIDDEN, _DIGEST.sub(HIDDEN, path.read_text(encoding="utf-8")))
     if path.suffix in (".yaml", ".jsonl", ".md", ".txt"):
-        return _MOMENT.sub(HIDDEN, path.read_text())
+        return _REVIEW.sub(HIDDEN, _MOMENT.sub(HIDDEN, path.read_text()))
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             return "".join(
