@@ -14,7 +14,8 @@ from doublure.errors import InputError, SettingError
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.looks import leans_for, posterior_shares
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
-from doublure.networks.series_summaries import CUTS, NAMES, QUANTILES, SeriesSummaries, summed_leans, to_bins
+from doublure.networks.look_names import CUTS, NAMES, QUANTILES
+from doublure.networks.series_summaries import SeriesSummaries, summed_leans, to_bins
 
 UNITS, LENGTH = 1500, 30
 TEXT = f"""

@@ -80,9 +80,11 @@ def audit(
 
 def _no_holdout(run: object, real: object, compared: Sequence[str]) -> SettingError:
     """Return the refusal of attacks without a holdout, with the command of one that needs none."""
-    named = [str(each) if isinstance(each, (str, Path)) and "://" not in str(each) else "" for each in (run, real)]
-    placed, data = map(shlex.quote, named)  # a URL may hold a password
-    command = f"doublure audit {placed if named[0] else 'RUN'} --attack one-run --real {data if named[1] else 'DATA'}"
+    placed, data = (
+        shlex.quote(str(each)) if isinstance(each, (str, Path)) and "://" not in str(each) else word
+        for each, word in ((run, "RUN"), (real, "DATA"))  # a URL may hold a password
+    )
+    command = f"doublure audit {placed} --attack one-run --real {data}"
     message = f"is needed by {list_values(compared, 3)}: fitted records are compared with others"
     remedy = f"give records that the fit never saw; if none were kept aside: {command}"
     return SettingError(message, field="--holdout", remedy=remedy)

@@ -48,7 +48,7 @@ def plan(
     from doublure.methods.choice import AUTO
     from doublure.planning import least_epsilon
     from doublure.planning import plan as make
-    from doublure.planning.forecasts import forecast_plan
+    from doublure.planning.forecasts import forecast_questions
     from doublure.support.files import check_output
 
     if out is not None:
@@ -72,7 +72,7 @@ def plan(
     elif out is not None:
         made.save(out)
         said += f"\nWrote {out}"
-    focus = [question.to_json() for question in forecast_plan(made).questions]
+    focus = [question.to_json() for question in forecast_questions(made)]
     return VerbResult(data=made.to_json() | ({"focus": focus} if focus else {}), text=made.explain() + said)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
-from doublure.data.series.sources import MissingStep, series_schema
+from doublure.data.series.sources import series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.links import rows_left_out
 from doublure.drafting.mixed_missing import mixed_missing
@@ -17,6 +17,7 @@ from doublure.errors import counted, printable
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
+from doublure.support.views import list_values
 
 _MOST_NAMED = 5
 
@@ -71,18 +72,16 @@ class GapNote(NamedTuple):
 
 def _of_series(schema: Schema, data: Any) -> Sequence[OwnerNote]:
     source = open_series(data, series_schema(schema).written)
-    by_channel: dict[str, list[MissingStep]] = {}
+    by_channel: dict[str, list[str]] = {}
     for gap in source.gaps(schema):
-        by_channel.setdefault(gap.channel, []).append(gap)
+        by_channel.setdefault(gap.channel, []).append(gap.moment)
     return [
-        GapNote(name, f"{counted(len(gaps), 'step')} without a value in {source.name}: {_name_first(gaps)}")
-        for name, gaps in by_channel.items()
+        GapNote(
+            name,
+            f"{counted(len(moments), 'step')} without a value in {source.name}: {list_values(moments, _MOST_NAMED)}",
+        )
+        for name, moments in by_channel.items()
     ]
-
-
-def _name_first(gaps: Sequence[MissingStep]) -> str:
-    more = f" and {len(gaps) - _MOST_NAMED:,} more" if len(gaps) > _MOST_NAMED else ""
-    return ", ".join(gap.moment for gap in gaps[:_MOST_NAMED]) + more
 
 
 NOTES: ByKind[Callable[[Schema, Any], Sequence[OwnerNote]]] = ByKind(

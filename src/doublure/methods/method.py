@@ -20,6 +20,7 @@ from doublure.guarantee import Guarantee, Kind
 from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
+from doublure.schema.rules.rule import list_names
 from doublure.training.job import Job, State
 from doublure.training.noisy_tables import NoisyTable
 from doublure.training.owned import OwnerTasks
@@ -379,11 +380,10 @@ def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, 
         return ()
     if not (names := schema.unshared):
         return ()
-    listed = ", ".join(map(printable, names[:-1])) + " and " * (len(names) > 1) + printable(names[-1])
     are, its = ("is a condition", "its") if len(names) == 1 else ("are conditions", "their")
     return (
-        f"{listed} {are} without shares, and {method.name} counts none: {its} values are sampled equally often, not as "
-        "often as in the data; declare or learn shares",
+        f"{list_names(names)} {are} without shares, and {method.name} counts none: {its} values are sampled equally "
+        "often, not as often as in the data; declare or learn shares",
     )
 
 

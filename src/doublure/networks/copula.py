@@ -19,9 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import cosines
+from doublure.networks.look_names import CUTS, NAMES
 from doublure.networks.series_summaries import (
-    CUTS,
-    NAMES,
     SLOWEST,
     SeriesSummaries,
     summed_leans,

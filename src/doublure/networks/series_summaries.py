@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from doublure.networks.cosines import cosines
-from doublure.networks.look_names import CUTS as CUTS
-from doublure.networks.look_names import NAMES as NAMES
-from doublure.networks.look_names import QUANTILES as QUANTILES
+from doublure.networks.look_names import QUANTILES
 
 SLOWEST = 8
 """Most cosines of a channel whose means candidates keep."""

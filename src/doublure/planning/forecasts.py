@@ -109,6 +109,16 @@ def forecast_plan(plan: Plan) -> PlanForecast:
     )
 
 
+def forecast_questions(plan: Plan) -> tuple[QuestionForecast, ...]:
+    """Return the forecast of each column and pair that a plan puts in focus, and of nothing else.
+
+    Args:
+        plan: The plan.
+    """
+    errors = registry.method(plan.method).expected_errors(plan.schema, plan.settings, plan.touches)
+    return () if errors is None else errors.questions
+
+
 def _columns(plan: Plan, errors: ErrorForecast) -> list[ColumnForecast]:
     schema, found = plan.schema, []
     rows = schema.public_units * schema.most_records

@@ -19,7 +19,7 @@ from doublure.attack.results import AttackResult
 from doublure.errors import DoublureError, InputError, LedgerError, RunFolderError, SettingError, counted
 from doublure.ledger import Ledger
 from doublure.planning.explain import settings_in_words
-from doublure.planning.forecasts import forecast_plan
+from doublure.planning.forecasts import forecast_questions
 from doublure.releasing.bundle import check_executed, check_payment, make_card
 from doublure.releasing.card import context
 from doublure.releasing.declared import ReleaseDetails
@@ -143,7 +143,7 @@ def dossier(
         "unit": syn.guarantee.unit,
         "sees": _who_sees(syn.run),
         "facts": facts_in_words(syn.plan.schema),
-        "focus": [question.words for question in forecast_plan(syn.plan).questions],
+        "focus": [question.words for question in forecast_questions(syn.plan)],
         "bought": syn.bought,
         "internals": internal,
         "attacks": next((each for each in internal if each["lines"]), None),

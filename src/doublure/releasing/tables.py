@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from doublure.errors import SettingError
+from doublure.intervals import IN_95_OF_100
 from doublure.schema import ResolvedSchema
 from doublure.training.noisy_tables import NoisyTable
 
@@ -41,7 +42,6 @@ _COLUMNS = {
     "count": "the noisy count, as it was released",
     "standard_error": "the standard deviation of the count's noise, in records",
 }
-_QUANTILE = 1.96
 CONFIDENCE = 0.95
 
 
@@ -172,7 +172,7 @@ def cell_margin(standard_error: float) -> int:
         >>> cell_margin(15.0)
         30
     """
-    return math.ceil(_QUANTILE * standard_error)
+    return math.ceil(IN_95_OF_100 * standard_error)
 
 
 def middle(margins: Iterable[int]) -> int:

@@ -24,6 +24,7 @@ from doublure.errors import SchemaError, counted, printable
 from doublure.methods.statistics.of_kind import counting
 from doublure.methods.statistics.settings import ATTRIBUTE_SHARE
 from doublure.schema.images import MOST_VALUES, ImageSchema
+from doublure.schema.rules.rule import list_names
 from doublure.support.arrays import Floats, Ints
 from doublure.training.job import Job
 
@@ -75,12 +76,11 @@ def accesses(schema: ImageSchema, noise_multiplier: float) -> tuple[Access, ...]
 
 def limits(schema: ImageSchema) -> tuple[str, ...]:
     """Return what images do not show; nothing without attributes."""
-    names = [printable(name) for name in schema.attributes]
-    if not names:
+    if not schema.attributes:
         return ()
-    listed, do = ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1], "does" if len(names) == 1 else "do"
+    do = "does" if len(schema.attributes) == 1 else "do"
     seen = "follow from the label alone, and" if schema.label is not None else "are drawn by themselves, and"
-    return (f"Pixels {seen} {listed} {do} not change them",)
+    return (f"Pixels {seen} {list_names([*schema.attributes])} {do} not change them",)
 
 
 def _noise(touches: tuple[Access, ...]) -> float | None:

@@ -61,7 +61,8 @@ from doublure.networks.copula import (
     fast_projection,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.series_summaries import CUTS, SeriesSummaries, to_bins
+from doublure.networks.look_names import CUTS
+from doublure.networks.series_summaries import SeriesSummaries, to_bins
 from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity

@@ -94,10 +94,8 @@ class TableStatistics(StatisticsStrategy[S]):
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
-        focus, target = (
-            FocusedTables.of(settings.focus, counted_columns(schema)),
-            counted_target(schema, settings.within or ""),
-        )
+        focus = FocusedTables.of(settings.focus, counted_columns(schema))
+        target = counted_target(schema, settings.within or "")
         _refuse_idle(schema, settings, focus, target)
         noise = noise_multiplier()
         seen = float(f"{schema.public_units / noise:.4g}")
