@@ -17,7 +17,8 @@ the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp, lots of
 clipped gradients and a price. ``dpmi`` is the paper's
 system as a whole (``DPMI``, with ``--protocol paper``): a WGAN-GP of public images, inversion from a random beginning
 without an encoder, a private WGAN-GP of latents made of half as many numbers and without labels, labels from the
-labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c).
+labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c), and ``dpmi-inversion``
+what both learn: the private records' inversions, with labels from that classifier.
 
 ``--protocol paper`` divides data as the paper does: a third of it is a labelling set, and methods see the rest without
 labels, which a classifier trained on that third then gives to what they make. That is (ε, δ) for two thirds of the
@@ -74,8 +75,8 @@ from latent_tasks import TASKS, Task
 from results import OUT, Case, measure
 
 DELTA = 1e-5
-FREE = ("real", "gan", "inversion", "dpmi-free")
-PUBLISHED = ("dpmi", "dpmi-free")
+FREE = ("real", "gan", "inversion", "dpmi-free", "dpmi-inversion")
+PUBLISHED = ("dpmi", "dpmi-free", "dpmi-inversion")
 THROUGH_LATENTS = ("latentgan", "dpmi")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
@@ -154,8 +155,8 @@ def artificial(
     name, chosen = method, settings(options.set)
     if method == "xie":
         name, chosen = "dpgan", XIE | chosen
-    if method == "dpmi-free":
-        records = unprotected(options, task, seed, size)
+    if method in ("dpmi-free", "dpmi-inversion"):
+        records = unprotected(options, task, seed, size, learned=method == "dpmi-free")
         return records, labelled(options, task, records, seed, encoder)
     if method in THROUGH_LATENTS:
         name, chosen = "latentgan", through_settings(options, task, method)
@@ -228,8 +229,16 @@ once = InvertedOnce()
 _labelling: dict[int, torch.nn.Sequential] = {}  # the labelling set's classifier by seed: one process has one task
 
 
-def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int) -> Tensor:
-    """Return images from ``dpmi``'s networks, loss and steps on the same latents, without clipping and noise."""
+def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int, *, learned: bool = True) -> Tensor:
+    """Return images from ``dpmi``'s networks, loss and steps on the same latents, without clipping and noise.
+
+    Args:
+        options: Of the command line.
+        task: The task, by the paper's protocol.
+        seed: Of training and sampling.
+        size: Images to make.
+        learned: False: the images of the private records' own latents.
+    """
     data, schema = task.unlabelled()
     chosen = through_settings(options, task, "dpmi")
     own = db.plan(schema, method="latentgan", epsilon=1.0, delta=DELTA, **chosen).settings
@@ -250,6 +259,10 @@ def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int) -
             inversion, inversion.width, rows=inversion.settings.batch, apart=True, resumable=FinishedLatents(how)
         )
         once.by_generator[own.facts.generator_sha256] = latents
+    if not learned:
+        (found, _), *_ = latents.expanded(units)
+        drawn = torch.randperm(units, generator=torch.Generator().manual_seed(seed))[:size]
+        return latent_students.seen(generator, found[drawn])
     job: Any = SimpleNamespace(
         encoder=LatentEncoder(encoder, own.latent), records=latents, sample_rate=(own.lot_size or 1) / units,
         device="cpu", seed=seed, taken=0, private=False, authorise=lambda step: None,

@@ -15,7 +15,7 @@ from results import FIGURES, OUT, finished, mean_and_range, spread
 Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
-THROUGH_PUBLIC = ("inversion", "latentgan", "dpmi", "dpmi-free")
+THROUGH_PUBLIC = ("inversion", "latentgan", "dpmi", "dpmi-free", "dpmi-inversion")
 _PANELS, _ROW = OUT / "panels", 20
 _TITLES = {
     "accuracy": "accuracy",
@@ -33,6 +33,7 @@ _LOOKS = {
     "xie": ("Xie et al.", {"color": "#b58a1b"}),
     "dpmi": ("DPMI as published", {"color": "#5b7f3a"}),
     "dpmi-free": ("DPMI, no privacy", {"color": "grey", "linestyle": "-."}),
+    "dpmi-inversion": ("DPMI's inversions, no privacy", {"color": "grey", "linestyle": (0, (1, 3))}),
 }
 METHODS = tuple(_LOOKS)
 _TASKS = {

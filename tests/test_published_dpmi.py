@@ -43,9 +43,8 @@ def digits(tasks):
 def asked(**changes):
     """Return a command line for networks that learn nothing in no time."""
     usual = {
-        "task": "digits", "method": ["dpmi", "dpmi-free"], "epsilon": [10.0], "seeds": [0], "samples": 60, "epochs": 1,
-        "private": None,
-        "public_seed": 0, "protocol": "paper", "tune": False,
+        "task": "digits", "method": ["dpmi", "dpmi-free", "dpmi-inversion"], "epsilon": [10.0], "seeds": [0],
+        "samples": 60, "epochs": 1, "private": None, "public_seed": 0, "protocol": "paper", "tune": False,
         "set": ["steps=10", "inversion_steps=2"],
         "public_set": ["noise_width=8", "steps=5", "channels=[4,4]", "critic_channels=[4,4]", "features=4"],
     }  # fmt: skip
@@ -62,11 +61,11 @@ def test_one_command_runs_the_whole_system(latent, monkeypatch):
     planned = latent.db.plan
     monkeypatch.setattr(latent.db, "plan", lambda *args, **named: plans.append(planned(*args, **named)) or plans[-1])
     rows = [dict(key) | dict(make()) for key, make in latent.cases(asked())]
-    private, free = rows
-    assert [row["cell"][1:3] for row in rows] == [("dpmi", 10.0), ("dpmi-free", None)]
+    private, free, _ = rows
+    assert [row["cell"][1:3] for row in rows] == [("dpmi", 10.0), ("dpmi-free", None), ("dpmi-inversion", None)]
     assert "none of the labelling set" in private["guarantee"]
     assert "guarantee" not in free
-    assert (private["inverted"], free["inverted"]) == (True, False)  # the same latents
+    assert [row["inverted"] for row in rows] == [True, False, False]  # the same latents
     for row in rows:
         assert 0 <= row["scores"]["accuracy"] <= 1
         assert row["classifier_score"] >= 1
@@ -117,3 +116,13 @@ def test_its_latents_are_inverted_once_for_all_settings(latent, monkeypatch):
     latent.once.by_generator.clear()
     with pytest.raises(pytest.fail.Exception, match="inverted again"):
         latent.unprotected(asked(set=["steps=10", "inversion_steps=3"]), task, 0, 20)
+
+
+def test_inversions_are_images_of_the_records_own_latents(latent):
+    task = latent.TASKS["digits"](False).by_the_paper(0)
+    units = task.schema.public_units
+    made = latent.unprotected(asked(), task, 0, units, learned=False)
+    (found, _), *_ = next(iter(latent.once.by_generator.values())).expanded(units)
+    assert made.shape == (units, 1, 16, 16)
+    assert found.shape == (units, 8)
+    assert len(made.unique(dim=0)) == len(found.unique(dim=0))
