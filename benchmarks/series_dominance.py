@@ -235,7 +235,10 @@ def one_cell(name: str, arm: str, epsilon: float, seed: int) -> dict[str, Any]:
 
 
 def _within(schema: db.Schema, name: str, made: tuple[Floats, Any], real: tuple[Floats, Any]) -> float:
-    """Return the mean error of channels within an attribute's values, or its fifths, in deviations of a channel."""
+    """Return the mean error of channels within an attribute's values, or its fifths, in deviations of a channel.
+
+    For a value that no series was made with, all that were made stand.
+    """
     numeric = schema.attributes[name].bounded
     cells = [np.asarray(own, dtype=float if numeric else str) for _, own in (made, real)]
     if numeric:
@@ -243,7 +246,8 @@ def _within(schema: db.Schema, name: str, made: tuple[Floats, Any], real: tuple[
         cells = [np.searchsorted(cuts, own) for own in cells]
     scale, error = real[0].std((0, 1)), 0.0
     for value in np.unique(cells[1]):
-        one, other = (own[cell == value].mean((0, 1)) for (own, _), cell in zip((made, real), cells, strict=True))
+        within = [own[cell == value] for (own, _), cell in zip((made, real), cells, strict=True)]
+        one, other = ((own if len(own) else made[0]).mean((0, 1)) for own in within)
         error += float((cells[1] == value).mean() * np.abs((one - other) / scale).mean())
     return error
 
