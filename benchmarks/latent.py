@@ -341,8 +341,8 @@ def public_generator(options: argparse.Namespace, task: Task, first: list[str]) 
         task: Whose public data it learns.
         first: Settings before those of the command line.
     """
-    paper = [] if task.labelling is None else ["paper"]
-    told = json.dumps([options.task, [*first, *options.public_set], options.public_seed, *paper])
+    divided = [name for name, is_so in (("paper", task.labelling is not None), ("tune", options.tune)) if is_so]
+    told = json.dumps([options.task, [*first, *options.public_set], options.public_seed, *divided])
     folder = OUT / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     if (folder / "public.json").is_file():
         return folder
