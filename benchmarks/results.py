@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -51,10 +52,18 @@ def add(name: str, row: Mapping[str, Any]) -> None:
 
 
 def measure(name: str, cases: Iterable[Case], said: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:
-    """Measure the cases that are not measured yet; append each result as soon as it is there, and say it."""
+    """Measure the cases that are not measured yet; append each result as soon as it is there, and say it.
+
+    Raises:
+        SystemExit: It was interrupted; exit code 130, after a line on how it goes on.
+    """
     for key, make in cases:
         if not known(name, key):
-            row = {**key, **make()}
+            try:
+                row = {**key, **make()}
+            except KeyboardInterrupt:
+                print("interrupted: the same command goes on with this case", file=sys.stderr)
+                raise SystemExit(130) from None
             add(name, row)
             print(said(row), flush=True)
         else:

@@ -55,6 +55,22 @@ def test_a_figure_without_its_rows_ends_the_command(maker, monkeypatch, tmp_path
         maker.files()
 
 
+def test_what_is_cut_off_keeps_what_it_has_and_says_how_it_goes_on(maker, monkeypatch, tmp_path, capsys):
+    results = sys.modules["results"]
+    monkeypatch.setattr(results, "MEASURED", tmp_path)
+
+    def cut():
+        raise KeyboardInterrupt
+
+    first, second = ({"cell": 1}, lambda: {"value": 1}), ({"cell": 2}, lambda: {"value": 2})
+    with pytest.raises(SystemExit) as ended:
+        results.measure("some", [first, ({"cell": 2}, cut)])
+    assert ended.value.code == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    results.measure("some", [({"cell": 1}, cut), second])
+    assert [row["value"] for row in results.finished("some")] == [1, 2]
+
+
 def test_ours_is_bold_only_where_it_is_fair_and_of_three_seeds(maker, monkeypatch):
     """At no larger δ than what is published, of the same pixels, beside others' work."""
     assert not any("**" in each.ours for each in maker.headline() if each.epsilon == "10" or "seed" in each.ours)
