@@ -56,9 +56,29 @@ def test_it_holds_the_claim_what_to_sign_and_the_ledger(charged):
     assert all(each in page for each in charged.guarantee.assumptions)
     assert "The ledger records no release of this run, up to record" in page
     assert "No result of one lies in the run folder" in page
+    assert "no other ledger, under this name or another, has fits on records of the same person" in page
+    assert "legal basis" in page
     assert "ε = 3, δ = 0.0001" in page
     assert "this run" in page
     assert "the person who ran the fit" in page
+
+
+def test_what_is_still_open_stands_before_what_is_signed(charged, attacked):
+    page = drawn("run")
+    still_open = page.partition('id="open"')[2].partition("</section>")[0]
+    assert "Nobody is named who decided" in still_open
+    assert "No attack was made" not in still_open
+    assert page.index('id="open"') < page.index('id="sign"')
+    assert 'id="open"' not in drawn("run", decision=CapDecision(name="Ada Lovelace"))
+    shutil.rmtree("run/internal")
+    assert "No attack was made" in drawn("run")
+
+
+def test_the_hash_of_a_cards_claims_is_not_called_its_fingerprint(charged):
+    bundle = db.release(charged, "bundle", n=20)
+    row = drawn("run").partition("card.json<small>")[2].partition("</tr>")[0]
+    assert row.startswith("its claims, without entry and page</small>")
+    assert bundle.fingerprint not in row
 
 
 def test_it_lists_what_was_published_by_hash(charged):

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.errors import GateFailed, InputError, LedgerError
+from doublure.errors import GateFailed, InputError, LedgerError, SettingError
 from doublure.releasing import bundle as releasing
 from doublure.releasing import signing
 from doublure.releasing.generator import publish
@@ -178,6 +178,20 @@ def test_the_fingerprint_that_is_printed_is_the_one_that_is_found(small, keys, t
         assert found == db.verify(out, key=keys / "mine.pub")
         assert told["fingerprint"] == found["fingerprint"]
         assert found["signature"] == {"key": told["signed_by"], "known": True}
+
+
+def test_only_a_bundle_of_the_given_fingerprint_is_accepted(signed, capsys):
+    bundle, _ = signed
+    own = db.verify(bundle)["fingerprint"]
+    code, text = said(["verify", bundle, "--fingerprint", signing.spelt(own).upper()], capsys)
+    assert code == 0
+    assert "its fingerprint is the one that was given" in text
+    other = own[:-1] + ("0" if own[-1] != "0" else "1")
+    with pytest.raises(GateFailed, match="and not the one that was given"):
+        db.verify(bundle, fingerprint=other)
+    for none in ("", own[:12], "x" * 64):
+        with pytest.raises(SettingError, match="is no SHA-256"):
+            db.verify(bundle, fingerprint=none)
 
 
 def test_a_bundle_without_a_signature_passes_for_no_key(signed, keys, mine):

@@ -202,7 +202,7 @@ def test_columns_first_rows_and_margins_stand_in_one_table(card, parse):
         "sexcategory ± 173 f m f f, m",
     ):
         assert part in text
-    assert "A count is off by about ± 120 people." in text
+    assert "By its noise alone a count is off by about ± 120 people." in text
     assert "from ± 66 (age) to ± 173 (sex); ± 120 is the middle one" in text
     assert "of 60,000 private people, and this release of 30,000: multiply a count of its rows by 2 first" in text
     assert "b" not in page.tags[page.tags.index("table") : page.tags.index("table") + 40]
@@ -224,7 +224,7 @@ def test_rows_are_no_people_where_one_may_have_several(card, parse):
     several = {**card["guarantee"], "max_records": 4}
     text = text_of({**card, "margins": MARGINS, "guarantee": several}, parse)
     assert "± 120 rows." in text
-    assert "multiply" not in text
+    assert "multiply a count" not in text
 
 
 def test_without_bought_counts_no_margin_is_stated(card, parse):

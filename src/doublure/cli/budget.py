@@ -61,7 +61,7 @@ def _there(path: str) -> LedgerError | None:
         return None
     cap, left = book.cap, book.remaining
     said = f"ε = {left.epsilon:g} of {cap.epsilon:g} and δ = {left.delta:g} of {cap.delta:g} are left"
-    remedy = "go on with it, or choose another path"
+    remedy = "go on with it: what a second ledger of the same records charges is added up nowhere"
     return LedgerError(f"is the ledger of {printable(book.dataset)} already: {said}", field=path, remedy=remedy)
 
 
@@ -105,7 +105,8 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ve
 def _upto(book: Ledger) -> str:
     """Return up to which record the figures go."""
     last = book.entries[-1]
-    return f"Up to record {last.sequence} of {last.utc}; a cut end shows only beside a card (doublure verify)."
+    upto = f"Up to record {last.sequence} of {last.utc}"
+    return f"{upto}. That later records were cut off shows only beside a card (doublure verify)."
 
 
 def _price(of: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -117,8 +117,15 @@ def release(
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     if into is not None:
         text += f" They are in {into}, too."
-    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *packed, *_receipt(bundle)])
+    text = "\n".join([text, *(f"Note: {note}." for note in [*syn.notes, *_unsaid(card)]), *packed, *_receipt(bundle)])
     return VerbResult(data=_data(out, bundle, archive), text=text)
+
+
+def _unsaid(card: Mapping[str, Any]) -> list[str]:
+    """Return what readers of a card will miss: whom to ask, and what they may do."""
+    missing = [word for word in ("contact", "licence") if not card.get(word)]
+    flags = " and ".join(f"--{word}" for word in missing)
+    return [f"the card names no {' and no '.join(missing)}; write another release with {flags}"] if missing else []
 
 
 _ROWS = "data.parquet"
@@ -207,5 +214,6 @@ def _published(
     bundle = publish(syn, out, ledger=ledger, **said)
     opened = opening(bundle.card["guarantee"], syn.schema)
     text = f"{opened}\nWrote {out}: a generator, to sample from with doublure sample."
-    packed = _packed(bundle, archive)
-    return VerbResult(data=_data(out, bundle, archive), text="\n".join([text, *packed, *_receipt(bundle)]))
+    notes = [f"Note: {note}." for note in _unsaid(bundle.card)]
+    told = [text, *notes, *_packed(bundle, archive), *_receipt(bundle)]
+    return VerbResult(data=_data(out, bundle, archive), text="\n".join(told))

@@ -34,13 +34,17 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(help="The publisher's public key: a bundle that it did not sign is refused.")
     ] = None,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(metavar="SHA256", help="The card's, as the publisher tells it: a bundle of another is refused."),
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
     """Check a bundle: files, cells, claim, price, page, entry."""
     from doublure.releasing.verifying import verify as check
 
-    checked = check(bundle, ledger=ledger, key=key)
+    checked = check(bundle, ledger=ledger, key=key, fingerprint=fingerprint)
     number = checked["files"] + 1 + (checked["signature"] is not None)
     files = f"its {number} files are its card and those that the card lists, and hold what it says"
     price = _price(checked["recomputed_epsilon"], checked["epsilon"])

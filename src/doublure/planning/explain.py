@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TOTAL = "total (composed, not added up)"
 _GROUPS = (2, 5)
 _SHARES = (0.99, 0.9999)
-_ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
+_ALONE = " (each priced alone; together they cost the total below, which is not their sum)"
 
 
 def explain(made: PlanContents) -> str:

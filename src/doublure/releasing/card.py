@@ -354,7 +354,7 @@ def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
             f"of its rows by {units / released:.4g} first."
         )
     lines.append(f"{_ON_TOP} Counts over several columns are less precise.")
-    return {"headline": f"A count is off by about ± {typical:,} {counted}.", "lines": lines}
+    return {"headline": f"By its noise alone a count is off by about ± {typical:,} {counted}.", "lines": lines}
 
 
 def _released(card: Mapping[str, Any]) -> int | None:

@@ -31,6 +31,7 @@ from doublure.report.evaluation import Report
 from doublure.results import INTERNAL, WasEdited
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
+from doublure.run.published import CARD
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.display import facts_in_words
 from doublure.schema.kinds import KINDS
@@ -41,6 +42,15 @@ _FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackRepo
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
 _NOT_ITS_OWN = "trust none of its figures; ask who put it there, or make it again with doublure audit or evaluate"
 _UNRECORDED = "executed.json: is missing, so that nothing says what ran. Ask who removed it, or fit anew."
+_UNDECIDED = "Nobody is named who decided on cap and ε: doublure dossier RUN --name … --role … --date …"
+_UNATTACKED = (
+    "No attack was made, or its result was removed: doublure audit RUN --attack quick --real DATA --holdout DATA"
+)
+_BLANKS = (
+    "controller", "purpose, and its legal basis", "impact assessment, of which date", "who may receive the release",
+    "how long the run folder and internal/ are kept", "who answers the people in the data",
+)  # fmt: skip
+"""What law often asks for and no run folder knows (GDPR, articles 6, 13, 30 and 35)."""
 _ONE_PLACE = (
     (
         "the person who ran the fit",
@@ -140,6 +150,12 @@ def dossier(
         **context(card, KINDS[syn.schema.kind].records, {}, ExampleRecords()),
         **shown,
         "decision": decision,
+        "blanks": _BLANKS,
+        "card_file": CARD,
+        "open_points": [
+            *([] if decision is not None and decision.name else [_UNDECIDED]),
+            *([] if any(each["lines"] for each in internal) else [_UNATTACKED]),
+        ],
         "unit": syn.guarantee.unit,
         "sees": _who_sees(syn.run),
         "facts": facts_in_words(syn.plan.schema),

@@ -106,7 +106,8 @@ def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
         f"{_taken(guarantee, unit)}: the probability of any "
         f"result changes by at most a factor of {_factor(guarantee.get('epsilon'))}"
         f"{_slack(guarantee.get('delta'))}.",
-        f"This holds for every {unit}, whatever a reader already knows.",
+        f"This holds for every {unit}, whatever a reader already knows, if what the card assumes is true.",
+        f"If the same {unit} is in another release, too, the factors multiply.",
         "It does not prevent learning about groups, or about everybody.",
         *([_CHOSEN] if CHOICE_OF_KIND in (guarantee.get("excluded") or ()) else []),
         _synthetic(records),

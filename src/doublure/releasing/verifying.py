@@ -13,6 +13,7 @@ the fingerprint      of the card, as the publisher tells it through another chan
 from __future__ import annotations
 
 import hashlib
+import string
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,11 @@ _STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
 
 
 def verify(
-    bundle: str | Path, *, ledger: Ledger | str | Path | None = None, key: str | Path | None = None
+    bundle: str | Path,
+    *,
+    ledger: Ledger | str | Path | None = None,
+    key: str | Path | None = None,
+    fingerprint: str | None = None,
 ) -> dict[str, Any]:
     """Check a bundle.
 
@@ -70,6 +75,8 @@ def verify(
             (:mod:`doublure.releasing.archive`).
         ledger: The ledger, if it is available.
         key: The publisher's public key: a bundle that it did not sign is refused.
+        fingerprint: The SHA-256 of ``card.json`` as the publisher tells it, in hexadecimal digits, with or without
+            spaces: a bundle of another card is refused.
 
     Returns:
         The checks made: ``files`` counts those that the card lists, ``epsilon`` is its claim, ``fingerprint`` is
@@ -89,7 +96,7 @@ def verify(
     """
     if is_archive(bundle):
         with unpacked(bundle) as inside:
-            return verify(inside, ledger=ledger, key=key)
+            return verify(inside, ledger=ledger, key=key, fingerprint=fingerprint)
     folder = Path(bundle)
     card, content = _read_card(folder)
     listed = _checked_files(folder, card)
@@ -106,7 +113,9 @@ def verify(
     _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
         raise refusal("is not as doublure writes it: another reader may read something else in it", CARD)
-    fingerprint = hashlib.sha256(content).hexdigest()
+    found = hashlib.sha256(content).hexdigest()
+    if fingerprint is not None:
+        _check_fingerprint(found, fingerprint)
     return {
         "files": len(listed),
         "guarantee": guarantee.sentence,
@@ -115,10 +124,10 @@ def verify(
         "epsilon": guarantee.epsilon,
         "executed": executed,
         "rules": None if rules is None else rules._asdict(),
-        "fingerprint": fingerprint,
+        "fingerprint": found,
         "signature": None if signature is None else {"key": signature.fingerprint, "known": signature.known},
         "page": page,
-        "origin": _origin(fingerprint, signature, record is not None),
+        "origin": _origin(found, signature, recorded=record is not None, told=fingerprint is not None),
     }
 
 
@@ -137,19 +146,42 @@ def is_unchanged(bundle: Path, fingerprint: object) -> bool:
     return hashlib.sha256(content).hexdigest() == fingerprint
 
 
-def _origin(fingerprint: str, signature: ValidSignature | None, recorded: bool) -> str:
-    """Return a sentence about the evidence for a card's origin."""
-    told = []
+def _check_fingerprint(found: str, wanted: str) -> None:
+    """Refuse a card whose fingerprint is another than the publisher's.
+
+    Raises:
+        SettingError: What was given is no SHA-256.
+        GateFailed: It is another.
+    """
+    plain = "".join(wanted.split()).lower()
+    if len(plain) != len(found) or set(plain) - set(string.hexdigits):
+        message, remedy = "is no SHA-256", f"give the {len(found)} hexadecimal digits that the publisher tells"
+        raise SettingError(message, field="fingerprint", remedy=remedy)
+    if plain != found:
+        said = f"has the fingerprint {spelt(found)}, and not the one that was given"
+        raise GateFailed(said, field=CARD, remedy="do not use the bundle; ask the publisher")
+
+
+def _origin(fingerprint: str, signature: ValidSignature | None, *, recorded: bool, told: bool) -> str:
+    """Return a sentence about the evidence for a card's origin.
+
+    Args:
+        fingerprint: The card's.
+        signature: Of the card, if there is one.
+        recorded: Whether its entry is in the ledger.
+        told: Whether the fingerprint is the one that was given.
+    """
+    evidence = ["its fingerprint is the one that was given"] if told else []
     if recorded:
-        told.append("its entry is in the ledger")
+        evidence.append("its entry is in the ledger")
     if signature is not None:
         by = "the given key" if signature.known else "an unknown key"
-        told.append(f"it is signed by {by}, {spelt(signature.fingerprint)}")
-    if not recorded and (signature is None or not signature.known):
-        told.append(
+        evidence.append(f"it is signed by {by}, {spelt(signature.fingerprint)}")
+    if not told and not recorded and (signature is None or not signature.known):
+        evidence.append(
             "who wrote the card is not checked: compare this fingerprint with the publisher's: " + spelt(fingerprint)
         )
-    return "; ".join(told)
+    return "; ".join(evidence)
 
 
 def claims_sha256(card: Mapping[str, Any]) -> str:

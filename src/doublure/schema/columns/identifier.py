@@ -45,8 +45,8 @@ class IdColumn(MadeColumn):
 
     @property
     @override
-    def origin(self) -> str | None:
-        return None if self.pattern is None else f"numbered anew, as {self.pattern}"
+    def origin(self) -> str:
+        return f"numbered anew, as {self.pattern or '1, 2, 3, …'}"
 
     @property
     @override
