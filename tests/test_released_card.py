@@ -105,7 +105,9 @@ def test_the_middle_margin_is_the_headline(world, parse_card):
     folder, _ = world
     card = json.loads((folder / "bundle" / "card.json").read_text())
     text = parse_card(card_page(card))
-    assert f"By its noise alone a count is off by about ± {middle(card['margins']['columns'].values()):,} people." in text
+    assert (
+        f"By its noise alone a count is off by about ± {middle(card['margins']['columns'].values()):,} people." in text
+    )
 
 
 def test_counts_of_a_column_from_several_tables_carry_the_noise_of_all(world):

@@ -141,6 +141,24 @@ def test_where_no_pair_is_related_there_is_no_coherence_to_tell():
     assert "Coherence" not in {tile.name for tile in tiles.table_tiles(found.overall)}
 
 
+def test_a_score_says_which_of_its_parts_it_rests_on(schema, drawn):
+    """Nothing predicts the label of these rows, so that it says nothing of usefulness."""
+    made, real, aside = (
+        each.assign(label=np.random.default_rng(9).permutation(each["label"].to_numpy()))
+        for each in (drawn(800, 3), drawn(800, 4), drawn(600, 5))
+    )
+    found = evaluate_table(schema, made, real, aside)
+    usefulness = found.overall.usefulness
+    untold = [part.name for part in usefulness.parts if part.score.value is None]
+    assert "ranking" in untold
+    assert not any(name in usefulness.rests_on for name in untold)
+    assert usefulness.rests_on.endswith(" alone")
+    assert any(f"by {usefulness.rests_on}" in line for line in verdict(found).lines)
+    (tile,) = (tile for tile in tiles.table_tiles(found.overall) if tile.name == "Usefulness")
+    assert tile.figure == f"By {usefulness.rests_on}: the rest cannot be told"
+    assert found.overall.closeness.rests_on == ""
+
+
 def test_a_lost_relation_comes_first_and_does_not_flatter(shuffle_columns):
     """One of two relations is cut; everything else is as in real rows, and closeness alone would not show it."""
     schema = Schema.parse(LOOSE).resolve({})

@@ -15,7 +15,7 @@ from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.tables.overall import OverallScore
+from doublure.measures.tables.overall import OverallScore, ScoreComponent
 from doublure.report.cells import ScoreCell, make_cell
 
 _WHOLE = (0.0, 100.0)
@@ -83,7 +83,7 @@ def table_tiles(overall: OverallScore, lost: str = "") -> list[ScoreTile]:
         _tile(
             name,
             component.score,
-            figure=lost if name == "Coherence" else "",
+            figure="; ".join(filter(None, [lost if name == "Coherence" else "", _rests_on(component)])),
             scale=_WHOLE,
             unit="of 100",
             undefined=f"{component.reason[0].upper()}{component.reason[1:]}." if component.undefined else "",
@@ -91,6 +91,10 @@ def table_tiles(overall: OverallScore, lost: str = "") -> list[ScoreTile]:
         for name, component in zip(_QUESTIONS, overall.components, strict=True)
         if component.parts
     ]
+
+
+def _rests_on(component: ScoreComponent) -> str:
+    return component.rests_on and f"By {component.rests_on}: the rest cannot be told"
 
 
 def image_tiles(found: ImageEvaluation) -> list[ScoreTile]:

@@ -37,6 +37,7 @@ from doublure.measures.tables.marginals import Marginals
 from doublure.measures.tables.regression import Regression
 from doublure.measures.tables.rules import StateRules
 from doublure.measures.tables.utility import Utility
+from doublure.schema.rules.rule import list_names
 
 _ROLES = ("value", "baseline", "real")
 
@@ -70,6 +71,12 @@ class ScoreComponent(Result):
     def undefined(self) -> bool:
         """Whether the score is undefined although measured: other real rows are no better than the zero of any part."""
         return bool(self.parts) and self.score.value is None
+
+    @property
+    def rests_on(self) -> str:
+        """The parts that the score is the mean of, where others cannot be told; empty where all can, or none."""
+        told = [part.name for part in self.parts if part.score.value is not None]
+        return f"{list_names(told)} alone" if 0 < len(told) < len(self.parts) else ""
 
     @property
     def reason(self) -> str:

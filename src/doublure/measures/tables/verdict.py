@@ -167,8 +167,11 @@ def _say_unlisted(found: Sequence[UnlistedValues]) -> str:
 
 def _overall(scores: dict[str, Score], overall: OverallScore, found: RelatedPairs | None, *, kept_aside: bool) -> str:
     score = scores["overall"]
-    parts = [each.score for each in overall.components]
-    known = [f"{each.key} {figure(each, each.value)}" for each in parts if each.value is not None]
+    known = [
+        f"{each.score.key} {figure(each.score, each.score.value)}{each.rests_on and f' by {each.rests_on}'}"
+        for each in overall.components
+        if each.score.value is not None
+    ]
     undefined = [each for each in overall.components if each.undefined]
     lost = count_lost(found)
     line = (
