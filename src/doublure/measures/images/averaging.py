@@ -18,7 +18,7 @@ def averaged(images: Images) -> Images:
 
     Rows and columns that fill no whole block are left out, as in those features.
     """
-    factor = factor_of(images)
+    factor = averaging_factor(images)
     if factor == 1:
         return images
     count, height, width, colours = images.images.shape
@@ -31,7 +31,7 @@ def averaged(images: Images) -> Images:
     return replace(images, images=found)
 
 
-def factor_of(images: Images) -> int:
+def averaging_factor(images: Images) -> int:
     """Return the factor by which images are averaged down; 1 for none."""
     _, height, width, colours = images.images.shape
     return shrinking((colours, height, width))
@@ -39,7 +39,7 @@ def factor_of(images: Images) -> int:
 
 def averaging_note(images: Images) -> tuple[str, ...]:
     """Return an evaluation's note on what classifiers and features see of large images; nothing of small ones."""
-    factor, (height, width) = factor_of(images), images.images.shape[1:3]
+    factor, (height, width) = averaging_factor(images), images.images.shape[1:3]
     if factor == 1:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""How finely a Gaussian model of images counts them, by a forecast of the error of a label's mean image.
+"""Detail that a Gaussian model of images counts: by a forecast of the error of a label's mean image.
 
 An image counts for a vector of length 1, whatever its size. Of N cosine coefficients each has 1/N of the squared
 length, while the noise of each stays: 100 x 100 pixels in colour were 3,072 coefficients, mostly noise. Fewer are each
