@@ -15,6 +15,7 @@ from doublure.data.images import Images
 from doublure.evaluate import Report
 from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
+from doublure.measures.images.averaging import averaged
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
 from doublure.measures.images.texture import measure_texture
@@ -244,6 +245,52 @@ def test_class_means_have_the_right_averages_and_no_relations(schema):
     one, two = drawn[:, 0, 0, 0].astype(float), drawn[:, 0, 1, 0].astype(float)
     assert abs(np.corrcoef(one, two)[0, 1]) < 0.1
     assert abs(drawn[:, 3, 1].mean() - real.images[:, 3, 1].mean()) < 8
+
+
+def enlarged(images, times):
+    """Return the same images with each pixel drawn as a block."""
+    return Images(images=images.images.repeat(times, axis=1).repeat(times, axis=2), labels=images.labels)
+
+
+def test_large_images_are_averaged_down_by_a_whole_factor():
+    small = made(5, 1)
+    assert averaged(small) is small
+    there = averaged(enlarged(small, 9))  # 72 pixels, in blocks of 3
+    assert np.array_equal(there.images, enlarged(small, 3).images)
+    wide = Images(images=np.arange(2 * 70 * 33, dtype=np.uint8).reshape(2, 70, 33, 1))
+    assert averaged(wide).images.shape == (2, 23, 11, 1)
+    assert averaged(wide).images[0, 0, 0, 0] == np.rint(wide.images[0, :3, :3].mean())
+
+
+def test_classifiers_see_large_images_averaged_down_and_the_page_says_so(schema, monkeypatch):
+    """A convolutional classifier of 100 x 100 pixels took a third of an hour."""
+    seen = []
+    learn = students.predict
+    monkeypatch.setattr(
+        "doublure.measures.images.evaluation.predict",
+        lambda name, training, *rest: seen.append(training.images.shape[1:]) or learn(name, training, *rest),
+    )
+    own = extractors.Extractor(name="own size", extract=lambda images: widths(images, seen), resizes=True)
+    sets = [enlarged(each, 9) for each in (made(60, 1), made(80, 2), made(40, 3))]
+    found = evaluate_images(schema, *sets, classifiers=("logistic",), extractor=own)
+    assert seen[:3] == [(24, 24, 1)] * 3
+    assert set(seen[3:]) == {(72, 72, 1)}
+    assert any("averaged down to 24 × 24 pixels" in note for note in found.notes)
+    assert not any("averaged down" in note for note in evaluate_images(schema, *sets_of_8(), classifiers=()).notes)
+
+
+def widths(images, seen):
+    seen.append(images.images.shape[1:])
+    return images.images.reshape(len(images), -1)[:, :3].astype(float)
+
+
+def sets_of_8():
+    return made(60, 1), made(80, 2), made(40, 3)
+
+
+def test_the_baseline_is_said_to_be_no_private_one_where_its_figure_stands(schema, evaluation):
+    (line,) = (line for line in evaluation.verdict.lines if "Trained on class means" in line)
+    assert "must not be published" in line
 
 
 def test_images_that_the_fit_has_seen_are_said_to_be(schema, evaluation):

@@ -91,6 +91,16 @@ class Method(ABC, Generic[S, E]):
         """
         return ()
 
+    def fitted_limits(self, schema: Schema, settings: S, generator: AnyGenerator) -> tuple[str, ...]:
+        """Return limits of every sample that the released answers decide, as :meth:`limits` does.
+
+        Args:
+            schema: The public facts, with those that were bought.
+            settings: As the plan has decided them.
+            generator: What was made of the released answers.
+        """
+        return ()
+
     def expected_errors(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> ErrorForecast | None:
         """Return the forecast of the errors of counts and tables; None where noise does not decide them alone.
 

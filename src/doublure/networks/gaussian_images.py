@@ -21,14 +21,22 @@ import torch
 from torch import Tensor, nn
 
 from doublure.networks.cosines import ImageCosines
-from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
+from doublure.networks.sizes import (
+    ALL_WAVES,
+    CHROMA,
+    CONTRASTS,
+    COSINE_NEIGHBOURS,
+    FALL,
+    MEANS_SHARE,
+    WARP_WIDTH,
+    cosine_pairs,
+    cosine_sides,
+)
 from doublure.networks.upsampling import UNLIMITED, warp_images
 
-_FALL = 1.4
-_CHROMA = 0.4
 _HIGHEST, _LOWEST = 2.0, -5.0
 _SEEN = 3.0
-_MEANS, _PRODUCTS, _LEVELS = (math.sqrt(share) for share in (0.15, 0.75, 0.10))
+_MEANS, _PRODUCTS, _LEVELS = (math.sqrt(share) for share in (MEANS_SHARE, 0.75, 0.10))
 _RINGS = (1.5, 3.0, 5.0, 8.0, 12.0, 17.0)
 _LEAST = 0.02
 _FLOOR = 1e-6
@@ -40,8 +48,10 @@ class _Coefficients(nn.Module):
 
     Args:
         shape: ``(C, H, W)``; of a longer side only the lowest 32 coefficients are used.
+        waves: The lowest coefficients of brightness and of colour that are used along each side, at most 32.
 
     Attributes:
+        kept: ``(N,)`` place of each used coefficient among all of these sides.
         first: ``(S,)`` first coefficient of each pair of neighbours; each is a neighbour of itself.
         second: ``(S,)`` second coefficient of each pair.
         ring: ``(N,)`` colour and frequency, as one number.
@@ -51,37 +61,48 @@ class _Coefficients(nn.Module):
 
     colours: Tensor
     amplitude: Tensor
+    kept: Tensor
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(self, shape: tuple[int, int, int], waves: tuple[int, int] = ALL_WAVES) -> None:
         super().__init__()
-        colours, (rows, columns) = shape[0], cosine_sides(shape)
+        colours, (rows, columns) = shape[0], cosine_sides(shape, max(waves))
         self.cosines = ImageCosines(shape[1:], (rows, columns))
         turned = torch.tensor(_OPPONENT) if colours == len(_OPPONENT) else torch.eye(colours)
         self.register_buffer("colours", turned / turned.norm(dim=1, keepdim=True), persistent=False)
         far = torch.hypot(torch.arange(rows)[:, None].float(), torch.arange(columns).float())
-        loud = torch.tensor([1.0, *[_CHROMA] * (colours - 1)])[:, None, None]
-        amplitude = math.sqrt(shape[1] * shape[2]) * loud * (1 + far).pow(-_FALL)
+        loud = torch.tensor([1.0, *[CHROMA] * (colours - 1)])[:, None, None]
+        amplitude = math.sqrt(shape[1] * shape[2]) * loud * (1 + far).pow(-FALL)
         self.register_buffer("amplitude", amplitude, persistent=False)
         numbers, colour = torch.arange(amplitude.numel()).reshape(amplitude.shape), torch.arange(colours)[:, None, None]
+        most = torch.tensor([waves[plane > 0] for plane in range(colours)])[:, None, None]
+        there = (torch.arange(rows)[:, None] < most) & (torch.arange(columns) < most)
+        self.register_buffer("kept", numbers[there], persistent=False)
+        place = torch.cumsum(there.flatten(), 0) - 1
         rings = far.round().long()
-        self.ring = (colour * (int(rings.max()) + 1) + rings).flatten()
+        self.ring = (colour * (int(rings.max()) + 1) + rings)[there]
         about = colour * (len(_RINGS) + 1) + torch.bucketize(far, torch.tensor(_RINGS))
-        pairs = [_neighbours(numbers, about, u, v) for u, v in COSINE_NEIGHBOURS]
-        self.first, self.second = (torch.cat(side) for side in list(zip(*pairs, strict=True))[:2])
-        kinds = colours * (len(_RINGS) + 1)
-        self.kind = torch.cat([place * kinds + kind for place, (_, _, kind) in enumerate(pairs)])
-        sides = (numbers[colour, :, odd::2].flatten() for colour, odd in product(range(colours), (0, 1)))
+        kinds, pairs = colours * (len(_RINGS) + 1), []
+        for number, (down, across) in enumerate(COSINE_NEIGHBOURS):
+            first, second, kind = _neighbours(numbers, about, down, across)
+            both = there.flatten()[first] & there.flatten()[second]
+            pairs.append((place[first[both]], place[second[both]], number * kinds + kind[both]))
+        self.first, self.second, self.kind = map(torch.cat, zip(*pairs, strict=True))
+        sides = (
+            place[numbers[plane, :, odd::2][there[plane, :, odd::2]]] for plane, odd in product(range(colours), (0, 1))
+        )
         self.blocks = [side for side in sides if len(side)]
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the coefficients."""
         turned = torch.einsum("dc,bchw->bdhw", self.colours, images)
         coefficients: Tensor = self.cosines(turned) / self.amplitude
-        return coefficients.flatten(1)
+        return coefficients.flatten(1)[:, self.kept]
 
     def images(self, coefficients: Tensor) -> Tensor:
         """Return the images, cut to [-1, 1]."""
-        loud = coefficients.reshape(-1, *self.amplitude.shape) * self.amplitude
+        every = coefficients.new_zeros(len(coefficients), self.amplitude.numel())
+        every[:, self.kept] = coefficients
+        loud = every.reshape(-1, *self.amplitude.shape) * self.amplitude
         turned = self.cosines.images(loud)
         return torch.einsum("dc,bdhw->bchw", self.colours, turned).clamp(-1, 1)
 
@@ -101,14 +122,15 @@ class GaussianMoments(nn.Module):
 
     Args:
         shape: ``(C, H, W)``.
+        waves: The lowest coefficients of brightness and of colour that are used along each side.
 
     Attributes:
         width: D.
     """
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(self, shape: tuple[int, int, int], waves: tuple[int, int] = ALL_WAVES) -> None:
         super().__init__()
-        self.coefficients = _Coefficients(shape)
+        self.coefficients = _Coefficients(shape, waves)
         self.width = len(self.coefficients.ring) + len(self.coefficients.first) + CONTRASTS
 
     def forward(self, images: Tensor) -> Tensor:
@@ -132,6 +154,7 @@ class GaussianImages(nn.Module):
         shape: ``(C, H, W)``.
         condition_width: K; 0 for none.
         warp: Strength of the warp (:func:`~doublure.networks.upsampling.warp_images`).
+        waves: As of :class:`GaussianMoments`.
 
     Attributes:
         moments: ``(K, D)`` noisy mean features of each label's images; zeros until they are known.
@@ -142,13 +165,20 @@ class GaussianImages(nn.Module):
     moments: Tensor
     deviations: Tensor
 
-    def __init__(self, shape: tuple[int, int, int], *, condition_width: int, warp: float) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        *,
+        condition_width: int,
+        warp: float,
+        waves: tuple[int, int] = ALL_WAVES,
+    ) -> None:
         super().__init__()
-        self.coefficients = _Coefficients(shape)
+        self.coefficients = _Coefficients(shape, waves)
         self.warp = warp
         self.spread = 1.0
         labels, numbers = max(1, condition_width), len(self.coefficients.ring)
-        self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape) + CONTRASTS))
+        self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape, waves) + CONTRASTS))
         self.register_buffer("deviations", torch.zeros(labels))
         self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
 
@@ -158,6 +188,17 @@ class GaussianImages(nn.Module):
         self.deviations.copy_(deviations)
         self._made = None
         return self
+
+    @property
+    def known_of_labels(self) -> float:
+        """Share of what sets labels' mean images apart, in squared intensities, that is known through the noise."""
+        known, numbers = self.coefficients, len(self.coefficients.ring)
+        scale = math.sqrt(numbers) / _MEANS
+        noise = self.deviations.cpu().double() * scale
+        between = _label_variance(self.moments.cpu().double()[:, :numbers] * scale, noise, known.ring)[known.ring]
+        known_of_each = (between / (between + noise.square()[:, None]).clamp(min=_FLOOR**2)).mean(dim=0)
+        loud = known.amplitude.flatten()[known.kept].cpu().double().square() * between
+        return float((loud * known_of_each).sum() / loud.sum().clamp(min=_FLOOR**2))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         self._made = None
@@ -229,6 +270,13 @@ class GaussianImages(nn.Module):
             yield covariances
 
 
+def find_gaussian(generator: object) -> GaussianImages | None:
+    """Return the Gaussian model within a generator; None without one."""
+    if not isinstance(generator, nn.Module):
+        return None
+    return next((each for each in generator.modules() if isinstance(each, GaussianImages)), None)
+
+
 def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
     """Return numbers ``(K, E)`` after empirical Bayes shrinkage (Efron and Morris 1973).
 
@@ -241,16 +289,12 @@ def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
         noise: Standard deviation of the noise.
         kind: ``(E,)`` the kind of each number.
     """
-    variance, count = noise.square().clamp(min=_FLOOR**2), torch.bincount(kind)
+    variance, labels = noise.square().clamp(min=_FLOOR**2), _label_variance(seen, noise, kind)
+    count = torch.bincount(kind)
 
     def of_kind(numbers: Tensor) -> Tensor:
         return torch.bincount(kind, numbers) / count
 
-    precision = 1 / variance
-    weights = precision / precision.sum()
-    expected = variance - 1 / precision.sum()  # of the squared distance from the mean that the weights give
-    apart = weights @ ((seen - weights @ seen).square() - expected[:, None])
-    labels = (of_kind(apart) / (1 - weights.square().sum()).clamp(min=_FLOOR)).clamp(min=0)
     precision = 1 / (variance[:, None] + labels)
     total = precision.sum(dim=0)
     shared = ((precision / total)[:, kind] * seen).sum(dim=0)
@@ -258,6 +302,17 @@ def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
     differ = (of_kind((shared - mean).square()) - 1 / total).clamp(min=0)
     shared = mean + (shared - mean) * (differ / (differ + 1 / total))[kind]
     return shared + (seen - shared) * (labels / (labels + variance[:, None]))[:, kind]
+
+
+def _label_variance(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
+    """Return the estimated variance between labels of each kind of number, without that of the noise."""
+    variance = noise.square().clamp(min=_FLOOR**2)
+    precision = 1 / variance
+    weights = precision / precision.sum()
+    expected = variance - 1 / precision.sum()  # of the squared distance from the mean that the weights give
+    apart = weights @ ((seen - weights @ seen).square() - expected[:, None])
+    of_kind = torch.bincount(kind, apart) / torch.bincount(kind)
+    return (of_kind / (1 - weights.square().sum()).clamp(min=_FLOOR)).clamp(min=0)
 
 
 def _shares(seen: Tensor, noise: Tensor) -> Tensor:

@@ -109,9 +109,7 @@ class LabelledGenerator(nn.Module):
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
         if not self.asked:
-            most = () if self.unchecked is None else (self.unchecked.tolist(),)
-            unchecked: Tensor = self.generator(noise[:, : self._width], condition, *most)
-            return unchecked
+            return self.drawn_once(noise, condition)
         wanted = condition.argmax(dim=1)
         left = torch.arange(len(noise), device=noise.device)
         images, best = torch.empty(0), torch.empty(0)
@@ -132,8 +130,9 @@ class LabelledGenerator(nn.Module):
         return images
 
     def drawn_once(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """Return images with the labels that they were drawn for, as widely as those that are checked."""
-        images: Tensor = self.generator(noise[:, : self._width], condition)
+        """Return images with the labels that they were drawn for, no more widely than where no labeller is asked."""
+        most = () if self.unchecked is None else (self.unchecked.tolist(),)
+        images: Tensor = self.generator(noise[:, : self._width], condition, *most)
         return images
 
 

@@ -31,6 +31,13 @@ CLOCK = 4
 COSINE_NEIGHBOURS = ((0, 0), (0, 2), (2, 0), (2, 2), (2, -2), (1, 0), (1, 2), (1, -2))
 """Offsets, down and across, between cosine coefficients whose products a Gaussian model of images uses."""
 
+FALL, CHROMA = 1.4, 0.4
+"""Spectrum of photographs in a Gaussian model of images: amplitude falls as (1 + frequency) ** -FALL (Field 1987), and
+the two planes of colour have CHROMA of the amplitude of brightness."""
+
+MEANS_SHARE = 0.15
+"""Share of an image's squared length that its coefficients have in a Gaussian model; the rest is products, contrast."""
+
 CONTRASTS = 56
 """Bins of contrast in a Gaussian model of images."""
 
@@ -41,34 +48,43 @@ WARP_WIDTH = 6
 """Numbers of noise for the warp of a generated image: rotation, size, stretch, shear, two shifts."""
 
 
-def cosine_sides(shape: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the numbers of cosine coefficients along an image's rows and columns in a Gaussian model."""
-    height, width = (min(side, LARGEST_SIDE) for side in shape[1:])
+ALL_WAVES = (LARGEST_SIDE, LARGEST_SIDE)
+"""Most waves of brightness and of colour along each side in a Gaussian model of images."""
+
+
+def cosine_sides(shape: tuple[int, int, int], waves: int = LARGEST_SIDE) -> tuple[int, int]:
+    """Return the numbers of cosine coefficients of a colour along an image's rows and columns in a Gaussian model."""
+    height, width = (min(side, waves) for side in shape[1:])
     return height, width
 
 
-def cosine_numbers(shape: tuple[int, int, int]) -> int:
+def _wave_sides(shape: tuple[int, int, int], waves: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the sides of each plane: of brightness, and of the others."""
+    return [cosine_sides(shape, waves[plane > 0]) for plane in range(shape[0])]
+
+
+def cosine_numbers(shape: tuple[int, int, int], waves: tuple[int, int] = ALL_WAVES) -> int:
     """Return the number of cosine coefficients in a Gaussian model of images."""
-    return shape[0] * math.prod(cosine_sides(shape))
+    return sum(map(math.prod, _wave_sides(shape, waves)))
 
 
-def cosine_pairs(shape: tuple[int, int, int]) -> int:
+def cosine_pairs(shape: tuple[int, int, int], waves: tuple[int, int] = ALL_WAVES) -> int:
     """Return the number of products of neighbouring coefficients in a Gaussian model of images."""
-    rows, columns = cosine_sides(shape)
-    return shape[0] * sum(max(0, rows - u) * max(0, columns - abs(v)) for u, v in COSINE_NEIGHBOURS)
+    sides = _wave_sides(shape, waves)
+    return sum(max(0, rows - u) * max(0, columns - abs(v)) for rows, columns in sides for u, v in COSINE_NEIGHBOURS)
 
 
-def gaussian_work(shape: tuple[int, int, int]) -> tuple[int, int, int]:
+def gaussian_work(shape: tuple[int, int, int], waves: tuple[int, int] = ALL_WAVES) -> tuple[int, int, int]:
     """Return the multiplications of a Gaussian model of images.
 
     Returns:
         The multiplications for one image's moments, those for drawing one image, and the side of the largest of the
         ``2 * C`` blocks of a label's covariance.
     """
-    (rows, columns), (colours, height, width) = cosine_sides(shape), shape
+    (rows, columns), (colours, height, width) = cosine_sides(shape, max(waves)), shape
     turned = colours * (rows * height * width + rows * columns * width + colours * height * width)
     hanging = rows * math.ceil(columns / 2)
-    return turned + 2 * cosine_pairs(shape), turned + cosine_numbers(shape) * hanging, hanging
+    return turned + 2 * cosine_pairs(shape, waves), turned + cosine_numbers(shape, waves) * hanging, hanging
 
 
 def halved(side: int, times: int) -> int:

@@ -117,7 +117,8 @@ class Synthesizer:
         method = methods.method(self.plan.method)
         limits = method.limits(self.schema, self.plan.settings)
         hidden = method.noise_limits(self.schema, self.plan.settings, self.plan.touches, self.read_tables)
-        said = (*unshared_conditions(method, self.schema), *limits, *hidden, *self.schema.origins)
+        fitted = method.fitted_limits(self.schema, self.plan.settings, self.generator)
+        said = (*unshared_conditions(method, self.schema), *limits, *hidden, *fitted, *self.schema.origins)
         return said if self.schema.row_note is None else (*said, self.schema.row_note)
 
     @property

@@ -1,7 +1,8 @@
 """A priced answer to whether a labeller's labels teach more about private images.
 
 Two small classifiers are trained on generated images: one on images that the labeller has labelled, one on images with
-the labels that they were drawn for. That costs no budget. Then private images are counted that only the first
+the labels that they were drawn for. Each sees images as widely warped and spread as its way hands them out. That costs
+no budget. Then private images are counted that only the first
 recognises, and those that only the second does. An image is in one of three cells, so that it moves one count by one.
 
 A labeller that is right itself may teach less than what it overrules, since it picks images near the borders of labels:

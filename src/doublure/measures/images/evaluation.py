@@ -8,7 +8,7 @@ classifiers trained on real images for prediction. All of it is computed on real
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.images.attributes import attribute_scores, say_attributes
+from doublure.measures.images.averaging import all_averaged, averaged, averaging_note
 from doublure.measures.images.classifiers import (
     CLASSIFIERS,
     EPOCHS,
@@ -48,6 +49,7 @@ from doublure.support.progress import Progress, SilentProgress
 MOST_IMAGES = 5_000
 """Most images that a classifier is trained or tested on; of more, a uniform sample is used."""
 
+_NOT_PRIVATE = "Those means are exact, of real images: no private method has them, and they must not be published."
 _FEWEST_IMAGES = 20
 _BESIDE = 20
 _FLAT = 1e-6
@@ -178,14 +180,14 @@ def evaluate_images(
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
     training_sets = {name: rng.permutation(len(images))[:MOST_IMAGES] for name, images in sets.images.items()}
-    skipped = _skipped(schema, sets)
+    skipped, small = _skipped(schema, sets), replace(sets, images=all_averaged(sets.images))
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
     listener, asked = progress or SilentProgress(), () if skipped else tuple(classifiers)
     kept = resamples or Resamples(seed=seed)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))
     scores = tuple(
-        _train(classifier, sets, training_sets, seed, listener, place, kept) for place, classifier in enumerate(asked)
+        _train(classifier, small, training_sets, seed, listener, place, kept) for place, classifier in enumerate(asked)
     )
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
@@ -201,9 +203,15 @@ def evaluate_images(
         attributes=beside,
         marginals=marginals,
         associations=associations,
-        resemblance=_resemblance(sets, training_sets, extractor, seed, labelled=skipped is None),
+        resemblance=_resemblance(
+            sets if extractor is not None and extractor.resizes else small,
+            training_sets,
+            extractor,
+            seed,
+            labelled=skipped is None,
+        ),
         trained={} if skipped else {name: len(rows) for name, rows in trained.items()},
-        notes=_notes(both.kept_aside),
+        notes=(*_notes(both.kept_aside), *averaging_note(train)),
         versions=versions(),
         artificial_sheet=_sheet(synthetic, schema, "Synthetic images"),
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
@@ -356,10 +364,10 @@ def _resemblance(
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][training_sets["real"]]
     # One half is the training set, so that the other is as new to the classifier as all other sets.
-    own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
+    own = image_classifier(averaged(picked["real"].take(slice(half))), codes[:half], seed)
     seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
-    return resemblance(seen, others, own.chances, len(sets.labels))
+    return resemblance(seen, others, lambda images: own.chances(averaged(images)), len(sets.labels))
 
 
 # -- sheets and verdict ----------------------------------------------------------------------------------------------
@@ -405,12 +413,12 @@ def _verdict(found: ImageEvaluation) -> Verdict:
             f"Trained on the synthetic images, a {first.name} classifies {percent(score.value)} of real ones correctly "
             f"({interval(score, score.interval)}); trained on real images, {percent(score.real)}."
         )
-        lines.append(f"Trained on class means and noise, its accuracy is {percent(score.baseline)}.")
+        lines.append(f"Trained on class means and noise, its accuracy is {percent(score.baseline)}. {_NOT_PRIVATE}")
         others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.classifiers[1:]]
         lines += [f"Other classifiers: {', '.join(others)}."] if others else []
         beaten = [entry.name for entry in found.classifiers if _beaten(entry.accuracy)]
         if beaten:
-            warnings.append(f"Training on class means and noise gives a better {', '.join(beaten)}.")
+            warnings.append(f"Training on class means and noise gives a better {', '.join(beaten)}. {_NOT_PRIVATE}")
     else:
         headline = found.classifiers_skipped or "No classifier was trained."
     mean, spread = found.pixels

@@ -45,10 +45,12 @@ class Extractor:
     Attributes:
         name: Part of every figure's name.
         extract: N images -> features ``(N, d)``.
+        resizes: Whether it brings images to a size of its own, and so sees large ones as they are.
     """
 
     name: str
     extract: Callable[[Images], Floats]
+    resizes: bool = False
 
 
 def pixels() -> Extractor:
@@ -109,7 +111,7 @@ def inception_v3(weights: str | Path) -> Extractor:
 
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
     model.eval().to(chosen_device())
-    return Extractor(name=name, extract=lambda images: map_batches(features, images, _BATCH))
+    return Extractor(name=name, extract=lambda images: map_batches(features, images, _BATCH), resizes=True)
 
 
 NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {

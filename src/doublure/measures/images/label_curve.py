@@ -10,6 +10,7 @@ from doublure.data.images import Images
 from doublure.data.opening import Given, open_data
 from doublure.errors import DataError, SchemaError, SettingError, counted
 from doublure.intervals import Interval, Result, wilson
+from doublure.measures.images.averaging import averaged, averaging_note
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import INTERNAL, percent, span
@@ -55,6 +56,7 @@ class LabelCurve(Result):
         classifier: The classifier trained.
         tested: Number of real test images.
         points: By number of labels.
+        notes: What to know of the figures.
     """
 
     version: Literal[1] = 1
@@ -62,13 +64,14 @@ class LabelCurve(Result):
     classifier: ClassifierName
     tested: int
     points: tuple[CurvePoint, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
         said += [f"{each.labels:>8,}  {_write(each.artificial):>22}  {_write(each.real):>22}" for each in self.points]
         tested = counted(self.tested, "real image")
         whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {tested}"
-        return "\n".join([*said, f"{whom}; 95 % intervals."])
+        return "\n".join([*said, f"{whom}; 95 % intervals.", *self.notes])
 
 
 def _accuracy(share: float, tested: int) -> AccuracyEstimate:
@@ -125,7 +128,7 @@ def label_curve(
     if len(content) < _FEWEST:
         raise DataError("has too few images", field="the real data", remedy=f"give at least {_FEWEST}")
     rng = np.random.default_rng(seed)
-    training, known = (each.take(rng.permutation(len(each))) for each in (training, content))
+    training, known = (averaged(each.take(rng.permutation(len(each)))) for each in (training, content))
     own, test = known.take(slice(len(known) // 2)), known.take(slice(len(known) // 2, None))
     truth = encode_labels(schema, test)
     sizes = (*SIZES, len(training))
@@ -135,4 +138,5 @@ def label_curve(
         found.append(learning_curve(classifier, trained, encode_labels(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (CurvePoint(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
-    return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points))
+    notes = averaging_note(content)
+    return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points), notes=notes)

@@ -75,6 +75,7 @@ class GuidedSettings(StatisticsSettings):
         return (self.critic_share,)
 
     @property
+    @override
     def statistics_share(self) -> float:
         """The share left for the statistics, rounded so that 1 - 0.9 is 0.1."""
         return round(1 - sum(self.shares), 12)
@@ -138,7 +139,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
             for a share of the labeller's budget; else it always is.
     """
 
-    unsaid: ClassVar[dict[str, Any]] = {"labels_compared": False}
+    unsaid: ClassVar[dict[str, Any]] = {**ImageStatisticsSettings.unsaid, "labels_compared": False}
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
     sampled_spread: float = Field(default=1.0, ge=0, le=4)

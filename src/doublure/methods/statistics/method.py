@@ -135,6 +135,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return self.of_kind[schema.kind].noise_limits(schema, settings, touches, released)
 
     @override
+    def fitted_limits(self, schema: Schema, settings: StatisticsSettings, generator: AnyGenerator) -> tuple[str, ...]:
+        return self.of_kind[schema.kind].fitted_limits(schema, settings, generator)
+
+    @override
     def asks_owners(self, schema: Schema, settings: StatisticsSettings) -> bool:
         return self.of_kind[schema.kind].asks_owners(schema, settings)
 

@@ -82,6 +82,11 @@ class StatisticsStrategy(ABC, Generic[S]):
         del schema, settings, touches, released
         return ()
 
+    def fitted_limits(self, schema: Schema, settings: S, generator: AnyGenerator) -> tuple[str, ...]:
+        """Return limits of every sample that the released answers decide; see the method's contract."""
+        del schema, settings, generator
+        return ()
+
     def shown_together(
         self, schema: Schema, settings: S, touches: tuple[Access, ...]
     ) -> Mapping[str, tuple[Access, ...]]:

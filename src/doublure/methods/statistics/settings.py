@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
-from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
+from doublure.networks.sizes import ALL_WAVES, LARGEST_SIDE, WARP_WIDTH, cosine_numbers, shrinking
 from doublure.public.rows import PublicRowsPart
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
@@ -46,11 +46,17 @@ SINGLE_SHARE = 0.1
 PERSISTENCE = 0.9
 """Correlation of a value's quantile within its group from one step of a chain to the next."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
+_Waves: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
 class StatisticsSettings(MethodSettings):
     """Settings of the released statistics and of the generator's fit."""
+
+    @property
+    def statistics_share(self) -> float:
+        """The statistics' share of the budget, in 1/σ²."""
+        return 1.0
 
     @property
     @override
@@ -191,6 +197,9 @@ class ImageStatisticsSettings(StatisticsSettings):
             ``gaussian`` for each label, from products of neighbouring cosine coefficients, to which only ``warp``
             below applies. A Gaussian needs no training, and draws textures and colours in their places, without
             outlines.
+        waves: Of a Gaussian: the cosine waves of brightness and of colour along each side that are counted; what is
+            finer is left out. None: those of the smallest forecast error
+            (:mod:`doublure.methods.statistics.images.detail`); all 32 in plans of earlier versions.
         features: D, numbers released for each label.
         bandwidths: Bandwidths of the features' Gaussian kernels; two images are at most some 2 apart.
         second_order: Share of the features on second-order scattering, for textures; training takes some three times
@@ -215,8 +224,10 @@ class ImageStatisticsSettings(StatisticsSettings):
 
     data: ClassVar[str] = "images"
     constants: ClassVar[dict[str, Any]] = {"feature_seed": FEATURE_SEED, "noise_source": "os-keyed"}
+    unsaid: ClassVar[dict[str, Any]] = {"waves": None}
 
     model: Literal["network", "gaussian"] = "network"
+    waves: tuple[_Waves, _Waves] | None = None
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
     second_order: float = Field(default=0.0, ge=0, lt=1)
@@ -257,6 +268,11 @@ class ImageStatisticsSettings(StatisticsSettings):
         return 2 * round(self.fine_detail * self.features / 2)
 
     @property
+    def counted_waves(self) -> tuple[int, int]:
+        """The waves of a Gaussian, all where nothing chose them."""
+        return self.waves or ALL_WAVES
+
+    @property
     def image_noise(self) -> int:
         """Z, all numbers of noise for one image."""
         return self.latent + WARP_WIDTH
@@ -268,7 +284,7 @@ class ImageStatisticsSettings(StatisticsSettings):
             shape: ``(C, H, W)``.
         """
         if self.model == "gaussian":
-            return self.model_copy(update={"latent": cosine_numbers(shape) + 1, "enlargement": 1})
+            return self.model_copy(update={"latent": cosine_numbers(shape, self.counted_waves) + 1, "enlargement": 1})
         enlargement = shrinking(shape) if self.enlargement is None else self.enlargement
         update: dict[str, Any] = {"enlargement": enlargement, "doubling": self.doubling or "transposed"}
         if enlargement > 1:

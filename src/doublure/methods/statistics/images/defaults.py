@@ -41,9 +41,11 @@ is described in docs/evidence/journal/images.md ("How the settings of guided wer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from doublure.methods.statistics.images.detail import waves_by_forecast
 from doublure.methods.statistics.settings import LEARNED_BY_NETWORKS, ImageStatisticsSettings
 from doublure.networks.sizes import LARGEST_SIDE
 from doublure.schema import Schema
@@ -102,7 +104,12 @@ def choose_defaults(schema: Schema, settings: S, noise_multiplier: float) -> S:
     given = settings.model_fields_set
     kept = given.union(*(names for names in _TOGETHER if names & given))
     update = {name: value for name, value in chosen.items() if name in type(settings).model_fields.keys() - kept}
-    return settings.read({**dict(settings), **update})
+    made = settings.read({**dict(settings), **update})
+    if made.model != "gaussian" or made.waves is not None:
+        return made
+    noise = 1 / precision(schema, noise_multiplier / math.sqrt(made.statistics_share))
+    height, width, colours = ImageSchema.of(schema).shape
+    return made.model_copy(update={"waves": waves_by_forecast((colours, height, width), noise)})
 
 
 def _by_gaussians(schema: Schema, settings: ImageStatisticsSettings) -> bool:

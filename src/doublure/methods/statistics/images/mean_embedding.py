@@ -80,7 +80,7 @@ class MeanTarget:
 def build_features(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
     """Return the features; their frequencies depend on the settings alone."""
     if settings.model == "gaussian":
-        return GaussianMoments(of_images(encoder).body_shape)
+        return GaussianMoments(of_images(encoder).body_shape, settings.counted_waves)
     return MeanEmbedding(
         of_images(encoder).body_shape,
         features=settings.features,
@@ -100,7 +100,8 @@ def build_generator(
 
 def _gaussian(encoder: Encoder, settings: ImageStatisticsSettings) -> GaussianImages:
     shape = of_images(encoder).body_shape
-    return GaussianImages(shape, condition_width=of_images(encoder).labels, warp=settings.warp)
+    labels = of_images(encoder).labels
+    return GaussianImages(shape, condition_width=labels, warp=settings.warp, waves=settings.counted_waves)
 
 
 def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
