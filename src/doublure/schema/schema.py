@@ -284,6 +284,11 @@ class Schema(Frozen):
         return tuple(name for name in self.with_role("condition") if self.columns[name].fact("shares") is None)
 
     @property
+    def unshared_in_words(self) -> tuple[str, str]:
+        """What :attr:`unshared` are, and whose their values are, for a sentence about them."""
+        return ("is a condition", "its") if len(self.unshared) == 1 else ("are conditions", "their")
+
+    @property
     def target(self) -> str | None:
         """The target column, if there is one."""
         return next(iter(self.with_role("target")), None)
