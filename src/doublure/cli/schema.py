@@ -118,7 +118,8 @@ def draft(
     read = "".join(
         f"\n{said}" for said in ([made.not_read] if made.not_read else []) + [f"  {each.line}" for each in made.reading]
     )
-    return VerbResult(data=found, text=done + read + advice)
+    first = f"{made.first_in_words}\n" if made.first else ""
+    return VerbResult(data=found, text=first + done + read + advice)
 
 
 def check(

@@ -215,9 +215,10 @@ def refuse_open_unit(schema: Schema) -> None:
         return
     name = printable(schema.open_ids[0])
     raise SchemaError(
-        f"is left open, and {name} is an id: of several records with one {name} each would be protected alone",
+        f"is left open, and {name} is an id: several records of one {name} would each be protected alone",
         field=UNIT_ID,
-        remedy=f"write unit: {{id: {name}}} to protect them together, or unit: {{name: record, id: none}} to do so",
+        remedy=f"write unit: {{id: {name}}} to protect them together, or unit: {{name: record, id: none}} to keep them "
+        "apart",
     )
 
 

@@ -380,7 +380,10 @@ class Schema(Frozen):
     @property
     def limits(self) -> tuple[str, ...]:
         """Sentences that a card of a release adds to those of the kind."""
-        return ()
+        unit = self.unit
+        if unit.id is None or unit.max_records > 1 or self.one_record:
+            return ()
+        return (f"Each {unit.name} is one {self.record}, named by {unit.id}: what has two names there counts as two.",)
 
     @property
     def summary(self) -> str:
