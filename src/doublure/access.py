@@ -2,7 +2,7 @@
 
 A purpose is a label for readers, and versions may word it differently. What is compared is the rest: which events, at
 which prices, in which order. The words that are shown are those of the code that reads a file, never the file's, so
-that nobody can write a false purpose onto a card.
+that no edited file writes a false purpose onto a card.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -35,6 +37,9 @@ def test_a_table_of_picture_files_is_called_one(listed, tmp_path, capsys):
     said = "file names picture files, so this looks like a list of images: draft it with --kind images."
     assert said in capsys.readouterr().out
     assert said in (tmp_path / "s.yaml").read_text()
+    again = ["schema", "draft", str(listed), "-o", str(tmp_path / "s.yaml"), "--force", "--json"]
+    assert run_guarded(app, again) == 0
+    assert json.loads(capsys.readouterr().out)["result"]["first"] == [said]
     renamed = pd.read_csv(listed).rename(columns={"file": "scan"})
     assert "call the column file, and draft with --kind images" in drafted(renamed).first[0]
 

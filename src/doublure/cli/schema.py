@@ -113,6 +113,7 @@ def draft(
         again += [f"--{flag} {quote(str(own))}" for flag, own in flags.items() if own is not None]
         advice += f"\nIf rows are readings over time: {' '.join(again)} -o {quote(str(out))} --force"
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
+    found |= {"first": list(made.first)} if made.first else {}
     if made.reading:
         found["reading"] = [each._asdict() for each in made.reading]
     read = "".join(

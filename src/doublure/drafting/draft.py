@@ -359,7 +359,7 @@ class Draft:
 
     @property
     def first_in_words(self) -> str:
-        """What its owner decides first, as a list; empty where there is nothing."""
+        """The decisions of its owner that come first, as a list; empty where there is none."""
         return "\n".join(["Decide first:", *map(_listed, self.first)]) if self.first else ""
 
     def comments(self, name: str) -> list[str]:

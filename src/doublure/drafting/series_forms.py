@@ -1,4 +1,4 @@
-"""Forms of a table of series: steps side by side, a moment in parts, and columns that say of what a row is.
+"""Forms of a table of series: steps side by side, moments in parts, and columns that number rows.
 
 They are told by names, storage types and the form of the first thousand cells: 19 in 20 have to share it, so that no
 single record decides. No value or count leaves this module.

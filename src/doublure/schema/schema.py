@@ -285,7 +285,7 @@ class Schema(Frozen):
 
     @property
     def unshared_in_words(self) -> tuple[str, str]:
-        """What :attr:`unshared` are, and whose their values are, for a sentence about them."""
+        """The words for :attr:`unshared` in a sentence: that they are conditions, and whose their values are."""
         return ("is a condition", "its") if len(self.unshared) == 1 else ("are conditions", "their")
 
     @property
