@@ -149,6 +149,14 @@ def test_a_check_says_first_that_a_unit_is_one_series():
     assert "first:" not in check(schema, wide(REPEATED)).to_yaml()
 
 
+def test_a_check_says_first_that_rows_share_a_moment():
+    open_unit = SCHEMA.replace("unit: {name: station, id: station, max_records: 31}\n", "")
+    found = check(db.Schema.parse(open_unit), wide(REPEATED)).to_yaml()
+    assert found.startswith("# first: unit.id: rows share a date, so they are of different things")
+    decided = open_unit.replace("units: 30", "units: 30\nunit: {name: series, id: none}")
+    assert "first:" not in check(db.Schema.parse(decided), wide(REPEATED)).to_yaml()
+
+
 TABLE = """
 doublure: 1
 kind: table

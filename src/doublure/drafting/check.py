@@ -32,7 +32,7 @@ from doublure.drafting.proposals import (
     proposed_line,
     series_line,
 )
-from doublure.drafting.series_forms import told_of_unit
+from doublure.drafting.series_forms import SHARED, repeats, told_of_unit
 from doublure.drafting.storage_types import Storage, first_cells
 from doublure.drafting.stored_forms import drafted_type, stored_forms
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
@@ -260,16 +260,22 @@ def _forms(schema: Schema, data: Any) -> dict[str, Proposal]:
 def _unit_by_form(schema: Schema, data: Any) -> Iterator[Finding]:
     """Yield what a unit is by the first cells of the column that names it, where nearly every row has another."""
     table = TABLES[schema.kind](schema, data).get("")
-    if table is None or schema.unit.id not in table.columns:
+    if table is None:
         return
     try:
-        cells = first_cells(table)[schema.unit.id]
+        first = first_cells(table)
     except DataError:  # of which the header's findings tell
         return
     of_series = not schema.only_columns
-    record = "reading" if of_series and {*table.columns} & {*schema.columns} else schema.record
-    if (message := told_of_unit(schema.unit, cells, record)) is not None:
-        yield Finding(kind="unit" if of_series else "note", path=UNIT_ID, message=message)
+    readings = of_series and bool({*table.columns} & {*getattr(schema, "channels", ())})
+    if schema.unit.id in first:
+        record = "reading" if readings else schema.record
+        if (message := told_of_unit(schema.unit, first[schema.unit.id], record)) is not None:
+            yield Finding(kind="unit" if of_series else "note", path=UNIT_ID, message=message)
+    elif of_series and not (readings or schema.unit.each_record):
+        windows = series_schema(schema).series
+        if windows.source is None and windows.time in first and repeats(first[windows.time]):
+            yield Finding(kind="unit", path=UNIT_ID, message=SHARED.format(time=printable(windows.time)))
 
 
 def _related_tables(schema: Schema, data: Any) -> Mapping[str, TableSource]:
@@ -475,7 +481,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
     if not {"series.length", "series.step"} & set(schema.undeclared):
         yield from _misfit(source, schema)
     if _coincide(source, described):
-        yield Finding(kind="ask", path=described.series.time or "", message=COINCIDING)
+        yield Finding(kind="unit", path=described.series.time or "", message=COINCIDING)
     windows = described.series
     known = {
         *schema.columns,

@@ -22,6 +22,11 @@ from doublure.schema.unit import Unit, unit_word
 
 JOINED = "time"
 """The column of moments that a draft proposes to join from parts."""
+SHARED = (
+    "rows share a {time}, so they are of different things; name the column that says which in unit.id, or write unit: "
+    "{{name: series, id: none}}"
+)
+"""The notice to the owner of rows that are series, of which several begin at one moment."""
 _STEP = re.compile(r"(.+)_0*(\d+)", re.ASCII)
 _NUMBERS = ("integer", "real")
 _PARTS = {
