@@ -252,8 +252,8 @@ def other_kind(entries):
     return entries
 
 
-def other_purpose(entries):
-    return [entry | {"purpose": "something else"} for entry in entries]
+def no_purpose(entries):
+    return [{key: said for key, said in entry.items() if key != "purpose"} for entry in entries]
 
 
 def other_field(name, value):
@@ -265,7 +265,7 @@ EDITS = {
     "another noise, twice": other_plan,
     "another rate": other_rate,
     "another mechanism": other_kind,
-    "another purpose": other_purpose,
+    "no purpose": no_purpose,
     "more draws than were planned": other_field("drawn", 7),
     "no number of draws": other_field("drawn", "2"),
     "an event that is none": other_field("event", {"type": "gaussian"}),

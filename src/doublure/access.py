@@ -1,8 +1,13 @@
-"""A private access: its purpose, mechanism and price; a plan lists them."""
+"""A private access: its purpose, mechanism and price; a plan lists them.
+
+A purpose is a label for readers, and versions may word it differently. What is compared is the rest: which events, at
+which prices, in which order. The words that are shown are those of the code that reads a file, never the file's, so
+that no edited file writes a false purpose onto a card.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +16,15 @@ from doublure.private.accounting import Event, GaussianEvent, event_from_json, e
 COVERED: frozenset[str] = frozenset({"dp", "bayesian-dp"})
 """The kinds of claim whose (ε, δ) holds for every data set: accesses are charged, and what follows is covered."""
 
+_PURPOSE = "purpose"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """One private access.
 
     Attributes:
-        purpose: Its purpose, in words.
+        purpose: Its purpose, in this version's words.
         event: The mechanism, as the accountant reads it; None where nothing is protected (``gan``).
         epsilon: Its price alone, at :attr:`delta`.
         delta: Its share of δ.
@@ -54,3 +61,27 @@ class Access:
 def events(accesses: Iterable[Access]) -> list[Event]:
     """Return the events that the accountant composes."""
     return [access.event for access in accesses if access.event is not None]
+
+
+def same_accesses(written: object, own: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether accesses that a file lists are these, in this order, however it words their purposes.
+
+    Args:
+        written: What the file lists.
+        own: The accesses' :meth:`Access.to_json`, as this version words them.
+    """
+    if not isinstance(written, Sequence) or len(written) != len(own):
+        return False
+    if not all(isinstance(each, Mapping) and isinstance(each.get(_PURPOSE), str) for each in written):
+        return False
+    same = [_without_words(each) for each in written] == [_without_words(each) for each in own]
+    return same and not exchanged([each[_PURPOSE] for each in written], [each[_PURPOSE] for each in own])
+
+
+def exchanged(written: Sequence[str], own: Sequence[str]) -> bool:
+    """Say whether a purpose stands where these accesses have another's: another order is no other wording."""
+    return any(said != purpose and said in own for said, purpose in zip(written, own, strict=True))
+
+
+def _without_words(access: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: said for key, said in access.items() if key != _PURPOSE}

@@ -5,6 +5,7 @@ The four kinds are never added up: ``dp``, ``bayesian-dp``, ``empirical``, ``non
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,24 +71,34 @@ REFUSALS = "what a refusal tells: neighbours are data sets that the schema admit
 quoted cells may hold line ends; and the exclusion with ``refuse``."""
 
 _OF_RECORDS = (
+    "several records together: each ",
+    " is protected alone, so that k of them have k times this ε, and a larger δ",
+)
+_FORMER_OF_RECORDS = (
     "people with several records: one ",
     " is protected, so that someone with k of them has k times this ε, and a larger δ",
 )
 
 
 def of_records(unit: str) -> str:
-    """Return the exclusion where records are protected, and not people (``unit.id: none``), of one unit in words."""
+    """Return the exclusion where single records are protected (``unit.id: none``), of one unit in words."""
     return unit.join(_OF_RECORDS)
 
 
+def formerly_of_records(unit: str) -> tuple[str, str]:
+    """Return that exclusion as earlier versions worded it, and as they did of a table's record, whatever it was of."""
+    return unit.join(_FORMER_OF_RECORDS), "record (one row of a table)".join(_FORMER_OF_RECORDS)
+
+
 def protects_records(excluded: Iterable[object]) -> bool:
-    """Return whether one of a claim's exclusions is that of records, whole: :func:`of_records` of some unit."""
-    before, after = _OF_RECORDS
-    return any(each == of_records(str(each).removeprefix(before).removesuffix(after)) for each in excluded)
+    """Return whether one of a claim's exclusions is, as a whole, that of records: of some unit, in any wording."""
+    said = [str(each) for each in excluded]
+    return any(
+        each == each.removeprefix(before).removesuffix(after).join((before, after))
+        for before, after in (_OF_RECORDS, _FORMER_OF_RECORDS)
+        for each in said
+    )
 
-
-OF_RECORDS = of_records("record (one row of a table)")
-"""The exclusion of records of a table; of all records, in plans of earlier versions."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"
@@ -315,7 +326,12 @@ def as_worded_now(text: str) -> str:
 
 
 def as_worded_formerly(text: str) -> str:
-    """Return a text with the sentence of a claim of one step as it was worded before; plans' hashes keep it."""
+    """Return canonical JSON with a sentence of one step and an exclusion of records as they were worded before.
+
+    Plans' hashes keep that.
+    """
+    for now, formerly in zip(_OF_RECORDS, _FORMER_OF_RECORDS, strict=True):
+        text = text.replace(json.dumps(now)[1:-1], json.dumps(formerly)[1:-1])
     return text.replace(f", {_ONE_STEP},", f", {_FORMER_ONE_STEP},")
 
 

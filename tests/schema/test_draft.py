@@ -282,7 +282,7 @@ def test_a_split_of_series_is_drafted_by_itself(tmp_path):
 
 def _spelled(folder: Path) -> Path:
     moments = pd.date_range("2024-01-25", periods=60, freq="6h")
-    frame = pd.DataFrame({"meter_id": range(60), "Datum": moments.strftime("%d.%m.%Y %H:%M"), "kWh": "1.234,5"})
+    frame = pd.DataFrame({"meter_id": [7, 9] * 30, "Datum": moments.strftime("%d.%m.%Y %H:%M"), "kWh": "1.234,5"})
     frame.assign(state="on").to_csv(folder / "readings.csv", index=False, sep=";", encoding="latin-1")
     return folder / "readings.csv"
 

@@ -21,7 +21,7 @@ from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import proposal_for
 from doublure.drafting.whose import likely_id, proposed_units
 from doublure.errors import DataError, SchemaError
-from doublure.guarantee import OF_RECORDS, of_records, protects_records
+from doublure.guarantee import formerly_of_records, of_records, protects_records
 from doublure.releasing.generator import publish
 from doublure.releasing.plain_words import plain_words
 from doublure.schema import Schema
@@ -38,6 +38,7 @@ columns:
   sex: {type: category, values: [f, m], missing: false}
 """
 NAMED = OPEN.replace("units: 40", "unit: {name: patient, id: MRN}\nunits: 40")
+OF_RECORDS = of_records("record (one row of a table)")
 ROWS = OPEN.replace("units: 40", "unit: {id: none}\nunits: 40")
 NO_ID = OPEN.replace("  row: {type: id}\n  MRN: {type: id}\n", "")
 
@@ -145,7 +146,8 @@ def test_id_none_is_kept_in_files_and_says_what_is_protected() -> None:
 
 
 def test_an_exclusion_that_only_begins_like_that_of_records_is_another() -> None:
-    assert protects_records([of_records("stay (one row of a table)")])
+    stay = "stay (one row of a table)"
+    assert all(protects_records([said]) for said in (of_records(stay), *formerly_of_records(stay)))
     assert not protects_records(["people with several records: one of them is chosen", OF_RECORDS + "."])
 
 
@@ -162,13 +164,19 @@ channels: {load: {type: integer, bounds: [0, 99], missing: false}}
 def test_a_unit_that_is_a_series_is_called_so_and_earlier_plans_are_read() -> None:
     plan = db.plan(Schema.parse(DAYS), method="statistics", epsilon=3.0, delta=1e-4)
     said = next(each for each in plan.guarantee.excluded if protects_records((each,)))
-    assert said.startswith("people with several records: one day (one series of 24 steps of 1h) is protected")
+    assert said == (
+        "several records together: each day (one series of 24 steps of 1h) is protected alone, so that k of them have "
+        "k times this ε, and a larger δ"
+    )
     assert not any("row of a table" in each for each in plan.guarantee.excluded)
     assert any(each.startswith("Take any one day out of") for each in plain_words(plan.guarantee.to_json()))
     written = plan.to_json()
-    former = [OF_RECORDS if each == said else each for each in written["guarantee"]["excluded"]]
-    earlier = {**written, "guarantee": {**written["guarantee"], "excluded": former}}
-    assert db.Plan.from_json(earlier, reprice=False).guarantee.excluded == tuple(former)
+    for wording in formerly_of_records(plan.schema.unit_in_words):
+        former = [wording if each == said else each for each in written["guarantee"]["excluded"]]
+        earlier = {**written, "guarantee": {**written["guarantee"], "excluded": former}}
+        read = db.Plan.from_json(earlier, reprice=False)
+        assert read.guarantee.excluded == tuple(former)
+        assert (read.sha256 == plan.sha256) == ("one day (one series" in wording)  # its ledger knows it by its hash
     image = Schema.parse(
         "doublure: 1\nkind: images\nunit: {name: scan, id: none}\nunits: 9\nimages: {shape: [8, 8, 1]}"
     )

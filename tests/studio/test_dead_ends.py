@@ -33,7 +33,7 @@ def test_an_id_that_appears_later_is_of_the_person_in_each_row(studio):
     assert "unit.id" not in studio.studio.schema().undeclared
     assert studio.studio.schema().unit.id == "patient_id"
     assert studio.studio.schema().one_each
-    assert "patient_id names that person" in studio.get("/people").text
+    assert "patient_id names it" in studio.get("/people").text
     studio.post("/columns/apply", do="leave_out", **ticked)
     assert studio.studio.schema().unit.id is None  # it is derived, and goes with the column
 
@@ -481,6 +481,6 @@ def test_rows_of_a_person_are_asked_for_and_answer_what_a_row_is(stays):
     assert shown.index('id="order"') < shown.index('id="stays"')
     form = {"id": "stay_id", "unit_name": "patient", "counted": "public", "units": "200"}
     asked = stays.post("/people/keep", who="several", **form)
-    assert "write how many rows of one person may be used" in asked.text
+    assert "write how many rows of one unit may be used" in asked.text
     assert stays.post("/people/keep", max_records="3", **form).status_code == 200
     assert stays.project.unit["max_records"] == 3

@@ -108,7 +108,7 @@ THREAT_MODEL = ThreatModel(
     success="A model of identity trained on other pictures recognises the class in the reconstruction.",
     shows="Which features of a class a downstream classifier reveals, compared with a classifier of real images and a "
     "private one.",
-    cannot="Whether a person’s picture was used: a good classifier has to know what a class looks like, and no "
+    cannot="Whether one picture was used: a good classifier has to know what a class looks like, and no "
     "reconstruction need be a record.",
     reference="Fredrikson et al. 2015 (MI-Face); Triastcyn & Faltings 2019, §5.4, Figure 2 and Table 3",
 )

@@ -113,12 +113,14 @@ def draft(
         again += [f"--{flag} {quote(str(own))}" for flag, own in flags.items() if own is not None]
         advice += f"\nIf rows are readings over time: {' '.join(again)} -o {quote(str(out))} --force"
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
+    found |= {"first": list(made.first)} if made.first else {}
     if made.reading:
         found["reading"] = [each._asdict() for each in made.reading]
     read = "".join(
         f"\n{said}" for said in ([made.not_read] if made.not_read else []) + [f"  {each.line}" for each in made.reading]
     )
-    return VerbResult(data=found, text=done + read + advice)
+    first = f"{made.first_in_words}\n" if made.first else ""
+    return VerbResult(data=found, text=first + done + read + advice)
 
 
 def check(

@@ -32,7 +32,8 @@ from doublure.drafting.proposals import (
     proposed_line,
     series_line,
 )
-from doublure.drafting.storage_types import Storage
+from doublure.drafting.series_forms import SHARED, repeats, told_of_unit
+from doublure.drafting.storage_types import Storage, first_cells
 from doublure.drafting.stored_forms import drafted_type, stored_forms
 from doublure.drafting.whose import OF_RECORDS, unit_yaml
 from doublure.errors import DataError, counted, printable
@@ -82,7 +83,8 @@ class Finding:
     Attributes:
         kind: ``undeclared``: a fact is open. ``absent``: the data lacks a column. ``doubled``: the data has it twice.
             ``ignored``: the data has a column that the schema does not name. ``ask``: something that no plan needs and
-            much hangs on. ``note``: nothing to decide.
+            much hangs on. ``unit``: what a unit is by the form of its column, which is said first. ``note``: nothing
+            to decide.
         path: The place in the schema, or the column of the data.
         message: One line.
         declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
@@ -91,7 +93,7 @@ class Finding:
         beside: The line that a draft proposes below it, where its first cells have a form.
     """
 
-    kind: Literal["undeclared", "absent", "doubled", "ignored", "ask", "note"]
+    kind: Literal["undeclared", "absent", "doubled", "ignored", "ask", "unit", "note"]
     path: str
     message: str
     declare: str | None = None
@@ -132,9 +134,10 @@ class Check:
     def to_yaml(self) -> str:
         """Return the check as YAML: comments for people, and lines to paste over the schema's."""
         open_facts = [finding for finding in self.findings if finding.kind == "undeclared"]
-        lines = [f"# {counted(len(open_facts), 'undeclared fact')}"]
+        first = [f"# first: {each.path}: {each.message}" for each in self.findings if each.kind == "unit"]
+        lines = [*first, f"# {counted(len(open_facts), 'undeclared fact')}"]
         if open_facts:
-            lines[0] += ". For each, paste one of the lines in place of the schema's:"
+            lines[-1] += ". For each, paste one of the lines in place of the schema's:"
             lines += ["#   declare it (replace the words in CAPITALS by what is public knowledge),"]
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
@@ -156,7 +159,7 @@ class Check:
             lines += [f"{under}:"] if mine and under else []
             for name, its_facts in mine.items():
                 lines += self._lines(under, name, its_facts)
-        rest = [finding for finding in self.findings if finding.kind != "undeclared"]
+        rest = [finding for finding in self.findings if finding.kind not in ("undeclared", "unit")]
         for finding in self._folded(rest):
             lines.append(f"# {finding.kind}: {finding.path}: {finding.message}")
             lines += [] if finding.declare is None else [f"#   {finding.declare}"]
@@ -218,7 +221,9 @@ def check(
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     seen = () if data is None else HEADERS[schema.kind](schema, data)
     forms = {} if data is None else _forms(schema, data)
-    findings = [*_undeclared(schema, forms), *seen, *_asks(schema), *_asked_by_form(schema, forms), *_notes(schema)]
+    unit = () if data is None else _unit_by_form(schema, data)
+    findings = [*unit, *_undeclared(schema, forms), *seen, *_asks(schema), *_asked_by_form(schema, forms)]
+    findings += _notes(schema)
     plain = schema.to_plain()
     return Check(
         findings=tuple(findings),
@@ -250,6 +255,27 @@ def _forms(schema: Schema, data: Any) -> dict[str, Proposal]:
             if column is not None and not proposal.by_name and column.shown_type == drafted_type(stored[name]):
                 found[f"{table}.{name}" if table else name] = proposal
     return found
+
+
+def _unit_by_form(schema: Schema, data: Any) -> Iterator[Finding]:
+    """Yield what a unit is by the first cells of the column that names it, where nearly every row has another."""
+    table = TABLES[schema.kind](schema, data).get("")
+    if table is None:
+        return
+    try:
+        first = first_cells(table)
+    except DataError:  # of which the header's findings tell
+        return
+    of_series = not schema.only_columns
+    readings = of_series and bool({*table.columns} & {*getattr(schema, "channels", ())})
+    if schema.unit.id in first:
+        record = "reading" if readings else schema.record
+        if (message := told_of_unit(schema.unit, first[schema.unit.id], record)) is not None:
+            yield Finding(kind="unit" if of_series else "note", path=UNIT_ID, message=message)
+    elif of_series and not (readings or schema.unit.each_record):
+        windows = series_schema(schema).series
+        if windows.source is None and windows.time in first and repeats(first[windows.time]):
+            yield Finding(kind="unit", path=UNIT_ID, message=SHARED.format(time=printable(windows.time)))
 
 
 def _related_tables(schema: Schema, data: Any) -> Mapping[str, TableSource]:
@@ -297,7 +323,9 @@ def _undeclared(schema: Schema, forms: Mapping[str, Proposal]) -> Iterator[Findi
     following = {schema.path_of(name): each for name, each in following_bounds(schema).items()}
     for path in schema.undeclared:
         if path == UNIT_ID:
-            message = f"{_listed(schema.open_ids)}, and unit.id does not say whose; it names people, or records do"
+            message = (
+                f"{_listed(schema.open_ids)}, and unit.id does not say whose; name it there, or protect single records"
+            )
             yield Finding(kind="undeclared", path=path, message=message, declare=unit_yaml(schema.open_ids[0]))
             continue
         if path == "units":
@@ -453,7 +481,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
     if not {"series.length", "series.step"} & set(schema.undeclared):
         yield from _misfit(source, schema)
     if _coincide(source, described):
-        yield Finding(kind="ask", path=described.series.time or "", message=COINCIDING)
+        yield Finding(kind="unit", path=described.series.time or "", message=COINCIDING)
     windows = described.series
     known = {
         *schema.columns,
@@ -527,7 +555,8 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         message = f"{learned}, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.each_record:
-        message = "single records are protected: a person with k of them has k times the plan's epsilon"
+        name = printable(schema.unit.name)
+        message = f"each {name} is protected alone: k of them together have k times the plan's epsilon"
         yield Finding(kind="note", path=UNIT_ID, message=message)
     elif schema.unit.id is None and not (schema.one_record or schema.open_ids):
         name = printable(schema.unit.name)
@@ -538,7 +567,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         yield Finding(kind="note", path=UNIT_ID, message=message)
     yield from _missing_orders(schema)
     if unshared := schema.unshared:
-        are, its = ("is a condition", "its") if len(unshared) == 1 else ("are conditions", "their")
+        are, its = schema.unshared_in_words
         message = (
             f"{are} without shares: {its} values are as frequent as a method's own counts say; methods without counts "
             "draw them equally often; declare or learn shares"

@@ -21,6 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
+from doublure.drafting.image_forms import left_beside, list_of_pictures, names_pictures
 from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
@@ -35,6 +36,7 @@ from doublure.drafting.proposals import (
     series_line,
 )
 from doublure.drafting.relations import proposed, row_of, rows_named
+from doublure.drafting.series_forms import JOINED, NO_FORMS, TableForms, moment_parts
 from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
 from doublure.drafting.stored_forms import drafted_type, stored_forms, with_dtype
 from doublure.drafting.whose import proposed_units
@@ -112,17 +114,24 @@ _IMAGES_HEAD = """\
 # What is undeclared below has to be decided: declare it if it is public knowledge of any such set of images, never
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
-_IMAGES = """\
+_RANGE = """\
 # range: the numbers that stand for black and for full intensity. This one is usual for numbers of
-# this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
-# image of another size or other colours: refuse the data, or resize the image. pictures: aligned (everything stands in
-# the same place: faces, scans), scenes (things in changing places) or drawings (digits, letters: they may stand askew).
+# this type and was not checked against the data: values outside become black or white.
+"""
+_IMAGES = """\
+# on_mismatch: what to do with an image of another size or other colours: refuse the data, or resize the image.
+# pictures: aligned (everything stands in the same place: faces, scans), scenes (things in changing places) or drawings
+# (digits, letters: they may stand askew).
 """
 _SERIES_HEAD = """\
 # A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.
 #
 # What is undeclared below has to be decided: declare it if it is public knowledge of any such set of series, never
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/series.md has every key.
+"""
+_IMAGES_UNIT = """\
+# Whom the guarantee protects. {name: patient, id: patient_id, max_records: 4}: all of a patient's images, at most 4 of
+# them used; with id: null each image by itself.
 """
 _SERIES_UNIT = """\
 # Whom the guarantee protects. {name: meter, id: meter_id, max_records: 31}: all of a meter's series, at most 31 of them
@@ -245,6 +254,7 @@ class Draft:
         again: What its owner said of the tables, to draft it again with.
         others: Tables that hang on no root, as :class:`~doublure.drafting.relations.Relations` has them.
         named: Columns that may name rows, as :func:`~doublure.drafting.relations.rows_named` has them.
+        first: What its owner decides first, a sentence each.
         perhaps_series: Whether a table has the columns of readings over time: moments, numbers, and at most one name.
         stored: Column of the headers, of related tables ``table.column`` -> how its cells are stored, those that are
             left out included.
@@ -265,6 +275,7 @@ class Draft:
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stored: Mapping[str, Storage] = field(default_factory=dict)
     perhaps_series: bool = False
+    first: Sequence[str] = ()
 
     @property
     def columns(self) -> tuple[DraftedColumn, ...]:
@@ -337,13 +348,19 @@ class Draft:
         if self.metadata is not None:
             source = f"the facts are from {printable(self.metadata.name)}"
         plain = self.schema.to_plain()
-        lines = [self.head.format(codebook=source), *self._remarks()]
+        begin = "".join(f"# {line}\n" for line in self.first_in_words.splitlines())
+        lines = [*filter(None, [begin]), self.head.format(codebook=source), *self._remarks()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
         lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n" + self._whose())
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
         further = {key: value for key, value in plain.items() if key not in _PLACED}
         lines += [yaml_text.dump(further)] if further else []
         return "\n".join([*lines, self.body(self)])
+
+    @property
+    def first_in_words(self) -> str:
+        """The decisions of its owner that come first, as a list; empty where there is none."""
+        return "\n".join(["Decide first:", *map(_listed, self.first)]) if self.first else ""
 
     def comments(self, name: str) -> list[str]:
         """Return the comments above a column: that the codebook has no row for it, or what no fact holds."""
@@ -388,6 +405,13 @@ def _wrapped(sentence: str) -> list[str]:
     """Return a sentence as comments of a file, with an empty line behind them."""
     lines = textwrap.wrap(sentence.removesuffix("."), _WIDTH, break_on_hyphens=False)
     return [*(f"# {line}" for line in lines), ""] if lines else []
+
+
+def _listed(sentence: str) -> str:
+    """Return a sentence as an entry of a list; lines of code, which are indented, as they are."""
+    if sentence.startswith("  "):
+        return f"  {sentence}"
+    return "\n  ".join(textwrap.wrap(f"- {sentence}", _WIDTH, break_on_hyphens=False, break_long_words=False))
 
 
 def _some(names: Sequence[str], every: int = 0) -> str:
@@ -535,11 +559,15 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         left_out=left,
         stored=header,
         perhaps_series=_perhaps_series(stored, proposals, source),
+        first=[] if (name := names_pictures(first_cells(source))) is None else [list_of_pictures(name)],
     )
 
 
 def _perhaps_series(stored: Mapping[str, Storage], proposals: Mapping[str, Proposal], table: TableSource) -> bool:
     """Return whether columns are those of readings: one of moments with a clock, numbers, at most one of a meter."""
+    parts = moment_parts(stored)
+    if "hour" in parts:
+        stored = {name: storage for name, storage in stored.items() if name not in parts.values()}
     numbers = {
         name
         for name, storage in stored.items()
@@ -547,6 +575,8 @@ def _perhaps_series(stored: Mapping[str, Storage], proposals: Mapping[str, Propo
     }
     forms = {name: _date_format(each) for name, each in proposals.items() if name not in numbers}
     moments = [name for name, storage in stored.items() if storage in ("date", "datetime") or forms.get(name)]
+    if "hour" in parts and not moments:
+        return bool(numbers) and len(stored.keys() - numbers) <= 1
     if len(moments) != 1:
         return False
     clock = clock_beside(moments[0], table)
@@ -652,13 +682,16 @@ def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[
             plain["images"]["dtype"] = "uint8"
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
-    return Draft(schema=Schema.from_plain(plain, source.name), head=_IMAGES_HEAD, body=_pictures)
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, head=_IMAGES_HEAD, body=_pictures, unit=_IMAGES_UNIT, left_out=left_beside(source))
 
 
 def _pictures(made: Draft) -> str:
     plain = made.schema.to_plain()
     label = [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
-    return "\n".join([_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n", *label]) + "\n"
+    about = (_RANGE if "range" in plain["images"] else "") + _IMAGES
+    beside = [made.left_out.rstrip("\n")] if made.left_out else []
+    return "\n".join([f"{about}images: {yaml_text.inline(plain['images'])}\n", *label, *beside]) + "\n"
 
 
 def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[str, str]) -> Draft:
@@ -685,20 +718,31 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         plain["series"] |= {"time_of_day": clock} if clock is not None else {}
         if not moments:
             suggested |= {"date_format": _date_format(found[dates[0]])}
+    table = TableForms.of(source.table, columns, plain["series"], rows) if isinstance(source, RowSource) else NO_FORMS
+    if table.parts:
+        plain["series"] |= {"time": JOINED, "stamped_from": _STAMPED_FROM}
+    lengths = lengths or {*filter(None, (table.steps.length,))}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
     plain["series"] |= top.get("series", {})
     named = {plain["series"].get(key) for key in ("time", "time_of_day", "source")} | {plain.get("unit", {}).get("id")}
+    for channel, steps in table.steps.channels.items():
+        real = any(columns[step] == "real" for step in steps)
+        plain["channels"][channel] = {"type": "real" if real else "integer"}
+        if (same := found.get(steps[0])) is not None and all(found.get(step) == same for step in steps):
+            found[channel] = same
     for name, storage in columns.items():
-        if name in named:
+        if name in named | table.taken:
             continue
         if described is not None and name in rows:
             plain[_section(name, storage, rows[name], described)][name] = rows[name].plain(drafted_type(storage))
+        elif table.wide and storage in _NUMBERS:  # a number beside steps is the row's, and so the series'
+            plain["attributes"][name] = {"type": storage}
         elif storage in _NUMBERS or "decimal" in getattr(found.get(name), "keys", ()):
             plain["channels"][name] = {"type": storage if storage in _NUMBERS else "real"}
         elif storage in ("text", "boolean") and name not in dates:
             plain["attributes"][name] = {"type": drafted_type(storage)}
-    kept = {*named, *plain["channels"], *plain["attributes"]}
+    kept = {*named, *table.taken, *plain["channels"], *plain["attributes"]}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
@@ -712,6 +756,7 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
         unit=_SERIES_UNIT,
         proposals={name: each for name, each in found.items() if _open(rows.get(name), each)},
         suggested=suggested,
+        first=table.told(source.name),
     )
 
 
@@ -888,7 +933,7 @@ def _links(named: Mapping[str, str], table: Mapping[str, Any]) -> list[str]:
 _ALONE: ByKind[dict[str, Any]] = ByKind(
     "draft",
     table={"head": _HEAD, "body": _columns},
-    images={"head": _IMAGES_HEAD, "body": _pictures},
+    images={"head": _IMAGES_HEAD, "body": _pictures, "unit": _IMAGES_UNIT},
     series={"head": _SERIES_HEAD, "body": _windows, "unit": _SERIES_UNIT},
     relational={"head": _RELATED_HEAD, "body": _related, "unit": _RELATED_UNIT},
 )

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from doublure.data.relational import open_related
-from doublure.data.series.opening import open_series
-from doublure.data.series.sources import series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.links import rows_left_out
 from doublure.drafting.mixed_missing import mixed_missing
 from doublure.drafting.repeats import likely_ids, repeated_ids
 from doublure.drafting.skips import skipped_blocks
-from doublure.errors import counted, printable
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
-from doublure.support.views import list_values
-
-_MOST_NAMED = 5
 
 
 class OwnerNote(Protocol):
@@ -55,40 +49,11 @@ def _of_related(schema: Schema, data: Any) -> Sequence[OwnerNote]:
     return [*rows_left_out(described, data), *mixed]
 
 
-class GapNote(NamedTuple):
-    """The first steps of a channel that have no value. Private."""
-
-    column: str
-    said: str
-
-    def __str__(self) -> str:
-        return self.said
-
-    @property
-    def line(self) -> str:
-        """The note with the channel's name."""
-        return f"{printable(self.column)}: {self.said}"
-
-
-def _of_series(schema: Schema, data: Any) -> Sequence[OwnerNote]:
-    source = open_series(data, series_schema(schema).written)
-    by_channel: dict[str, list[str]] = {}
-    for gap in source.gaps(schema):
-        by_channel.setdefault(gap.channel, []).append(gap.moment)
-    return [
-        GapNote(
-            name,
-            f"{counted(len(moments), 'step')} without a value in {source.name}: {list_values(moments, _MOST_NAMED)}",
-        )
-        for name, moments in by_channel.items()
-    ]
-
-
 NOTES: ByKind[Callable[[Schema, Any], Sequence[OwnerNote]]] = ByKind(
     "note for the owner",
     table=_of_table,
     visits=_of_table,
     relational=_of_related,
-    series=_of_series,
+    series=_no_notes,
     images=_no_notes,
 )

@@ -20,7 +20,7 @@ from doublure.drafting import forms
 from doublure.drafting.code_lists import levels_named, unlevelled
 from doublure.drafting.forms import ProposedForm
 from doublure.drafting.identities import BEGIN, END, words_of
-from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
+from doublure.drafting.storage_types import FEWEST, PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.errors import printable
 from doublure.schema.columns import Column, types, unmodelled_types
 from doublure.schema.columns.constant import REMOVED
@@ -39,8 +39,6 @@ from doublure.support.extras import has_faker
 
 _LEAVE_OUT = "take the line above out"
 _MOST_CODES = 20
-_FEWEST = 40
-"""Cells that a form is proposed from; of fewer, hardly any has a form."""
 _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
 _CALENDAR = re.compile(r"(?i:(?:^|[_ .-])(?:year|yr|jahr|ann[eé]e|an|a[nñ]o|anno|jaar|ano|rok))$|[a-z]Year$|^YR")
@@ -108,7 +106,7 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         return named
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
-    if len(texts) < _FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
+    if len(texts) < FEWEST or (storage == "date" and cells.dtype.kind == "M"):  # a typed day is not written
         return None
     if storage == "integer" and _CALENDAR.search(name) and sum(map(is_year, texts)) >= SHARE * len(texts):
         return Proposal(why="its numbers are years", column={"type": "year", "bounds": "undeclared"}, keys={})
@@ -266,10 +264,10 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
     if (months := forms.months(texts)) is not None:  # 03.2023
         return _proposed(months)
     different: Collection[str] = set(texts)
-    if len(different) < _FEWEST and _of_codes(texts) is not None:  # few values, each of many cells
+    if len(different) < FEWEST and _of_codes(texts) is not None:  # few values, each of many cells
         different = texts
     written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
-    enough = max(_FEWEST, SHARE * len(different))
+    enough = max(FEWEST, SHARE * len(different))
     for precision, said in enumerate(_DECIMALS_SAID):
         if sum(len(decimals) <= precision for decimals in written) >= enough:
             column = {"type": "real", "bounds": "undeclared", "precision": precision}
@@ -315,7 +313,7 @@ def _of_numbers_and_a_code(texts: Sequence[str]) -> Proposal | None:
 def of_days(cells: pd.Series[Any]) -> bool:
     """Say whether cells have the form of days without a clock. Private."""
     texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
-    return len(texts) >= _FEWEST and sum(":" in text for text in texts) < SHARE * len(texts)
+    return len(texts) >= FEWEST and sum(":" in text for text in texts) < SHARE * len(texts)
 
 
 def is_clock(name: str, storage: Storage, cells: pd.Series[Any]) -> bool:
@@ -329,7 +327,7 @@ def is_clock(name: str, storage: Storage, cells: pd.Series[Any]) -> bool:
     if storage == "integer":
         return _HOUR.fullmatch(name) is not None
     texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
-    return storage not in _NO_CLOCKS and len(texts) >= _FEWEST and _most(_TIME, texts)
+    return storage not in _NO_CLOCKS and len(texts) >= FEWEST and _most(_TIME, texts)
 
 
 def _of_clocks(texts: Sequence[str]) -> Proposal | None:

@@ -30,6 +30,8 @@ PLAIN = ("integer", "real", "boolean", "date", "datetime", "text")
 
 _ROWS = 1_000
 SHARE = 0.95
+FEWEST = 40
+"""Cells that a form is proposed from; of fewer, hardly any has a form."""
 _BLANK = {"", "?", "-", ".", "na", "n/a", "nan", "<na>", "nat", "null", "none"}
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,14})")  # 007 and long digits are codes, not numbers
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")

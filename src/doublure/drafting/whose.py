@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from doublure.errors import printable
-from doublure.schema.unit import NO_ID, PERSON, RECORD, is_id_name, people_in
+from doublure.schema.unit import NO_ID, RECORD, is_id_name, people_in, unit_word
 from doublure.support import yaml12 as yaml_text
 
 OF_RECORDS = f"unit: {{name: {RECORD}, id: {NO_ID}}}"
-"""The answer that records are protected, and not people."""
+"""The answer that single records are protected."""
 _SEVERAL = "max_records: NUMBER"
 
 
@@ -22,10 +22,10 @@ def unit_yaml(name: str, several: str = "") -> str:
 
     Example:
         >>> unit_yaml("MRN"), unit_yaml("stay_id", "max_records: 2")
-        ('unit: {name: patient, id: MRN}', 'unit: {name: person, id: stay_id, max_records: 2}')
+        ('unit: {name: patient, id: MRN}', 'unit: {name: stay, id: stay_id, max_records: 2}')
     """
     more = f", {several}" if several else ""
-    return f"unit: {{name: {people_in(name) or PERSON}, id: {yaml_text.inline(name)}{more}}}"
+    return f"unit: {{name: {yaml_text.inline(unit_word(name))}, id: {yaml_text.inline(name)}{more}}}"
 
 
 def likely_id(names: Iterable[str]) -> str | None:
@@ -44,8 +44,8 @@ def proposed_units(names: Iterable[str]) -> Iterator[str]:
     name = likely_id(names)
     if name is None:
         return
-    who, shown = people_in(name) or PERSON, printable(name)
+    who, shown = printable(unit_word(name)), printable(name)
     kept = "per_unit: [COLUMN, COLUMN]"
-    yield f"{unit_yaml(name, _SEVERAL)}  # if {shown} names a {who}, who may have several rows"
+    yield f"{unit_yaml(name, _SEVERAL)}  # if {shown} names a {who} that may have several rows"
     yield f"{unit_yaml(name, f'{_SEVERAL}, {kept}')}  # and synthetic rows are to repeat, too"
-    yield f"{OF_RECORDS}  # if single rows are to be protected, and not people"
+    yield f"{OF_RECORDS}  # if single rows are to be protected"

@@ -433,8 +433,9 @@ class Silo:
         if self._reservation is None:
             raise LedgerError("has no charge", field=self.name, remedy="begin again")
         if step == 0:
-            if access.purpose not in self._reservation.drawn:
-                self._reservation.noise_drawn(access.purpose)
+            mark = self._reservation.mark_of(self._plan.touches.index(access))
+            if mark not in self._reservation.drawn:
+                self._reservation.noise_drawn(mark)
         elif step > self._reservation.authorised:
             self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
 
@@ -444,8 +445,8 @@ class Silo:
         Raises:
             LedgerError: It asks for a fact that is marked in the ledger already.
         """
-        access = self._plan.touches[number]
-        if self._reservation is not None and access.path is not None and access.purpose in self._reservation.drawn:
+        access, own = self._plan.touches[number], self._reservation
+        if own is not None and access.path is not None and own.mark_of(number) in own.drawn:
             raise LedgerError(
                 "was told before, and its note is gone", field=access.purpose, remedy=f"put {_ASKED} back"
             )

@@ -13,10 +13,10 @@ from doublure.errors import GateFailed, LedgerError, SettingError, escaped, prin
 from doublure.ledger import display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Amount, Budget, is_figure
-from doublure.ledger.chain import Record, canonical_json
+from doublure.ledger.chain import Record
 from doublure.ledger.place import LedgerPlace
 from doublure.ledger.places import FilePlace, find_place
-from doublure.ledger.request import PlanLike, new_run_id, plan_charge, recorded_facts
+from doublure.ledger.request import PlanLike, new_run_id, plan_charge, recorded_facts, same_facts
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
 from doublure.ledger.store import LedgerStore
@@ -361,11 +361,10 @@ class Ledger:
                 the run folder, or was reserved for another plan.
         """
         self._store.place.refuse_unsafe()
-        expected = None if plan is None else canonical_json(recorded_facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
             run = account.find(reservation_id)
-            if expected is not None and canonical_json(run.plan) != expected:
+            if plan is not None and not same_facts(plan, run.plan):
                 raise LedgerError(
                     "was reserved for another plan", field=run.run_id, remedy="resume with the plan it began with"
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from doublure.access import COVERED, Access
+from doublure.access import COVERED, Access, same_accesses
 from doublure.errors import SettingError
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import canonical_json
@@ -85,16 +85,26 @@ def new_run_id(plan: PlanLike, reservation_id: str) -> str:
 
 
 def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
-    """Whether a recorded run was one of this plan: equal facts, and an equal hash where the run's id holds it.
+    """Whether a recorded run was one of this plan: the same facts, and an equal hash where the run's id holds it.
+
+    The hash covers the words of purposes. Where they were others, it cannot tell, and equal facts decide: a plan is
+    rather refused than charged twice in silence.
 
     Args:
         plan: The plan to run.
         run_id: The recorded run's id.
         recorded: The recorded facts of its plan.
     """
-    if canonical_json(dict(recorded)) != canonical_json(recorded_facts(plan)):
+    own = recorded_facts(plan)
+    if not _same(recorded, own):
         return False
-    return not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
+    reworded = recorded["touches"] != own["touches"]
+    return reworded or not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
+
+
+def same_facts(plan: PlanLike, recorded: Mapping[str, Any]) -> bool:
+    """Whether recorded facts are those of this plan, however the purposes of its accesses were worded."""
+    return _same(recorded, recorded_facts(plan))
 
 
 def recorded_facts(plan: PlanLike) -> dict[str, Any]:
@@ -151,6 +161,16 @@ def plan_charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
 
 def _beginning(plan: PlanLike) -> str:
     return f"{_BEGINS}{plan.sha256[:_DIGITS]}-"
+
+
+def _same(recorded: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+    if not same_accesses(recorded.get("touches"), own["touches"]):
+        return False
+    return canonical_json(_without_purposes(recorded)) == canonical_json(_without_purposes(own))
+
+
+def _without_purposes(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {**facts, "touches": [{**touch, "purpose": None} for touch in facts["touches"]]}
 
 
 def _touch(fields: Mapping[str, Any]) -> dict[str, Any]:

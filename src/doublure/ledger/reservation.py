@@ -74,6 +74,10 @@ class Reservation:
         """TextMarks of `noise_drawn`, over all sessions."""
         return self._run.drawn
 
+    def mark_of(self, number: int) -> str:
+        """Return the mark of a plan's access, by its place: its purpose, as it was worded when it was reserved."""
+        return str(self._run.plan["touches"][number]["purpose"])
+
     @property
     def claimed(self) -> str:
         """The kind that it claims: the reserved one, or a weaker one that was marked at its end."""

@@ -390,7 +390,7 @@ def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, 
         return ()
     if not (names := schema.unshared):
         return ()
-    are, its = ("is a condition", "its") if len(names) == 1 else ("are conditions", "their")
+    are, its = schema.unshared_in_words
     return (
         f"{list_names(names)} {are} without shares, and {method.name} counts none: {its} values are sampled equally "
         "often, not as often as in the data; declare or learn shares",

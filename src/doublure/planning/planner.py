@@ -206,7 +206,7 @@ def refuse_undeclared(schema: Schema) -> None:
 
 
 def refuse_open_unit(schema: Schema) -> None:
-    """Refuse a schema with an id that nothing says whose it is: one person may have several records.
+    """Refuse a schema with an id that nothing says whose it is: several records may belong together.
 
     Raises:
         SchemaError: Naming the id and both answers.
@@ -215,9 +215,10 @@ def refuse_open_unit(schema: Schema) -> None:
         return
     name = printable(schema.open_ids[0])
     raise SchemaError(
-        f"is left open, and {name} is an id: a person with several records would be protected for one of them alone",
+        f"is left open, and {name} is an id: several records of one {name} would each be protected alone",
         field=UNIT_ID,
-        remedy=f"write unit: {{id: {name}}} if it names people, or unit: {{name: record, id: none}} to protect records",
+        remedy=f"write unit: {{id: {name}}} to protect them together, or unit: {{name: record, id: none}} to keep them "
+        "apart",
     )
 
 

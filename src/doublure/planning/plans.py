@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from doublure.access import Access, events
+from doublure.access import Access, events, same_accesses
 from doublure.errors import InputError, SettingError, printable
-from doublure.guarantee import FLOATING, OF_RECORDS, Guarantee, as_worded_formerly, as_worded_now, of_records
+from doublure.guarantee import FLOATING, Guarantee, as_worded_formerly, as_worded_now, formerly_of_records, of_records
 from doublure.ledger.chain import canonical_json
 from doublure.methods import choice, presets
 from doublure.methods import registry as methods
@@ -227,11 +227,16 @@ def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
-        if key not in data or key not in rewritten or (rewritten[key] != data[key] and key not in WORDS):
+        if key not in data or key not in rewritten or not _follows(key, data[key], rewritten[key]):
             raise _edited(name, key)
     if reprice:
         _recheck(made, name)
     return made
+
+
+def _follows(key: str, written: Any, made: Any) -> bool:
+    """Whether what a file says under a key is what its settings give, but for words."""
+    return key in WORDS or (same_accesses(written, made) if key == "touches" else bool(written == made))
 
 
 def _edited(name: str, key: str) -> InputError:
@@ -274,10 +279,11 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         source = data["guarantee"].get("noise_source")
         if source == chosen.noise_source(settings):  # as earlier plans have
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
-        if OF_RECORDS in data["guarantee"].get("excluded", ()):  # earlier versions said so of series and images, too
-            own = of_records(schema.unit_in_words)
-            said_so = tuple(OF_RECORDS if each == own else each for each in made.guarantee.excluded)
-            made = replace(made, guarantee=made.guarantee.model_copy(update={"excluded": said_so}))
+        own = of_records(schema.unit_in_words)
+        for former in formerly_of_records(schema.unit_in_words):
+            if former in data["guarantee"].get("excluded", ()):  # a plan goes on saying what it said
+                said_so = tuple(former if each == own else each for each in made.guarantee.excluded)
+                made = replace(made, guarantee=made.guarantee.model_copy(update={"excluded": said_so}))
         if _OPENDP in (data["guarantee"].get("noise_source") or ""):
             named = (made.guarantee.noise_source or "").replace(_EXACT_COUNTS, _OPENDP)
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": named}))

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doublure.access import Access
+from doublure.access import Access, exchanged
 from doublure.errors import NotAsPriced, RunFolderError, SettingError
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -156,6 +156,8 @@ class Executed:
             RunFolderError: It is not what this plan's run writes.
         """
         with _of_this_plan("executed.json"):
+            if exchanged([entry["purpose"] for entry in written], [access.purpose for access in self._ran]):
+                raise ValueError
             for access, entry in zip(self._ran, written, strict=True):
                 self._ran[access] = _read(access, entry)
 
@@ -188,7 +190,7 @@ def _of_this_plan(field: str) -> Iterator[None]:
 
 
 def _read(access: Access, entry: Mapping[str, Any]) -> ExecutedEvent | None:
-    if entry["purpose"] != access.purpose or event_from_json(entry["expected"]) != access.event:
+    if event_from_json(entry["expected"]) != access.event:
         raise ValueError
     if entry["event"] is None:
         return None

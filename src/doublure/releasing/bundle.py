@@ -27,8 +27,7 @@ from doublure.data.tables.row_forms import check_library
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical_json
-from doublure.ledger.request import recorded_facts
+from doublure.ledger.request import same_facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.card import draw_page
 from doublure.releasing.catalogues.registry import write_catalogues
@@ -57,8 +56,8 @@ _COVERAGE_LIMIT = (
 _UNIT_LIMIT: dict[Kind, str] = {
     "dp": _COVERAGE_LIMIT,
     "bayesian-dp": _COVERAGE_LIMIT,
-    "empirical": "No guarantee covers any person's records: the estimate is an average over this data set.",
-    "none": "No guarantee covers any person's records: private ones may stand among these as they are.",
+    "empirical": "No guarantee covers the records of any {unit}: the estimate is an average over this data set.",
+    "none": "No guarantee covers the records of any {unit}: private ones may stand among these as they are.",
 }
 
 
@@ -271,7 +270,7 @@ def check_payment(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple
         remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
         raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
-        if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(recorded_facts(syn.plan)):
+        if record.kind == "reserve" and not same_facts(syn.plan, record.body["plan"]):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
     book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))
@@ -339,7 +338,7 @@ def make_card(
                 *KINDS[syn.schema.kind].limits,
                 *syn.schema.limits,
                 _ERROR_LIMIT,
-                _UNIT_LIMIT[syn.guarantee.kind],
+                _UNIT_LIMIT[syn.guarantee.kind].format(unit=syn.guarantee.unit),
                 *limits,
             ],
             "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),

@@ -12,6 +12,7 @@ from typing import Any
 from doublure.guarantee import CHOICE_OF_KIND, HARDLY_ANYBODY, figure, odds_factor, protects_records
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
+from doublure.schema.unit import people_in
 
 _FIGURES = {
     "epsilon": "ε",
@@ -51,7 +52,9 @@ def figure_names(kind: str) -> dict[str, str]:
 
 
 def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
-    """Return a guarantee in plain words, for the people in the data.
+    """Return a guarantee in plain words, for whom or what the data is about.
+
+    A unit that its name calls a person is spoken to; a station or a meter is not.
 
     Args:
         guarantee: The card's guarantee; an empty or unknown one means no protection.
@@ -79,8 +82,8 @@ def opening_warning(guarantee: Mapping[str, Any], records: str = "rows") -> str 
         True
         >>> opening_warning({"kind": "dp", "epsilon": 125_100.0, "delta": 1e-5, "unit": "person"})
         'Suppose that a coin decides ... is right up to 100 times in 100, ... This protects hardly anybody.'
-        >>> opening_warning({"kind": "empirical"}, "images")
-        'If your records are among the private ones: nothing limits what these images tell of you.'
+        >>> opening_warning({"kind": "empirical", "unit": "meter"}, "series")
+        'Nothing limits what these series tell of any one meter among the private records.'
     """
     first = plain_words(guarantee, records)[0]
     return first if HARDLY_ANYBODY in first or guarantee.get("kind") == "empirical" else None
@@ -131,16 +134,15 @@ def _bayesian(guarantee: Mapping[str, Any], records: str) -> list[str]:
 def _empirical(guarantee: Mapping[str, Any], records: str) -> list[str]:
     measured = _NOTHING if guarantee.get("mu") is None else _AVERAGE
     return [
-        f"If your records are among the private ones: nothing limits what these {records} tell of you.",
+        _unlimited(guarantee, records),
         f"{measured} It does not bound the risk of any individual {_unit(guarantee)}.",
         "Treat these data as you would treat the private data they were made from.",
     ]
 
 
 def _unprotected(guarantee: Mapping[str, Any], records: str) -> list[str]:
-    del guarantee
     return [
-        f"If your records are among the private ones: nothing limits what these {records} tell of you.",
+        _unlimited(guarantee, records),
         "These data were made without any protection. They may repeat private records as they are.",
         "Treat them as you would treat the private data they were made from.",
     ]
@@ -152,6 +154,13 @@ _WORDS = {"dp": _dp, "bayesian-dp": _bayesian, "empirical": _empirical}
 
 def _unit(guarantee: Mapping[str, Any]) -> str:
     return guarantee.get("unit") or "unit"
+
+
+def _unlimited(guarantee: Mapping[str, Any], records: str) -> str:
+    unit = _unit(guarantee)
+    if people_in(unit) is None:
+        return f"Nothing limits what these {records} tell of any one {unit} among the private records."
+    return f"If your records are among the private ones: nothing limits what these {records} tell of you."
 
 
 def _of_records(guarantee: Mapping[str, Any]) -> bool:
@@ -180,9 +189,10 @@ def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
         return []
     right = (1 + min(1.0, delta) * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
     often = math.ceil(1000 * min(1.0, right)) / 10
-    which = f"the records of one {unit} are used at all; they could be yours"
-    if _of_records(guarantee):
-        which = f"one {unit} is used at all; it could be yours"
+    which = f"one {unit} is used at all"
+    if not _of_records(guarantee):
+        yours = "" if people_in(str(unit)) is None else "; they could be yours"
+        which = f"the records of one {unit} are used at all{yours}"
     bet = f"Suppose that a coin decides whether {which}. Anyone who guesses its side from this release is right"
     blind = "whatever else they know. A blind guess is right 50 times."
     if often >= _CERTAIN:

@@ -10,6 +10,7 @@ from doublure.errors import counted
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.rules.rule import list_names
 from doublure.training.noisy_tables import NoisyTable
 
 
@@ -48,7 +49,9 @@ def release_size(syn: Synthesizer) -> ReleaseSize:
     units, records = syn.schema.public_units, KINDS[syn.schema.kind].lines
     if root := getattr(schema, "root", ""):  # of related tables
         others = [name for name in RelationalSchema.of(schema).tables if name != root]
-        said = f"{counted(units, 'row')} of {root}, one for each {unit.name}; rows of {_listed(others)} come with them."
+        said = (
+            f"{counted(units, 'row')} of {root}, one for each {unit.name}; rows of {list_names(others)} come with them."
+        )
         return ReleaseSize(n=units, records=f"rows of {root}", sentence=said)
     if not schema.only_columns:
         records = KINDS[schema.kind].records
@@ -100,7 +103,3 @@ def _several(name: str) -> str:
     if name.endswith("y") and name[-2:-1] not in "aeiou":
         return f"{name[:-1]}ies"
     return name if name.endswith("s") else f"{name}s"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -256,7 +256,7 @@ class RunFolder:
     @property
     def fault(self) -> str | None:
         """The known fault of a claim that an earlier version made, if any."""
-        return self._fault_of(self._json("plan.json"))
+        return self._fault_of(self._json("plan.json")) or self._fault_of(self.plan.to_json())
 
     def _fault_of(self, written: dict[str, Any]) -> str | None:
         run = self.run
@@ -272,9 +272,13 @@ class RunFolder:
             RunFolderError: It is of another version of doublure, with other settings.
         """
         written = self._json("plan.json")
-        if (fault := self._fault_of(written)) is not None:
+        fault = self._fault_of(written)
+        if fault is not None:
             warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
-        return weights.read_plan(written, self.run.get("doublure_version"), self.path)
+        made = weights.read_plan(written, self.run.get("doublure_version"), self.path)
+        if fault is None and (fault := self._fault_of(made.to_json())) is not None:  # whatever its purposes say
+            warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
+        return made
 
     @property
     def schema(self) -> ResolvedSchema | None:

@@ -91,12 +91,15 @@ def read(folder: Path) -> Synthesizer:
 def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
     """Return the schema and the data accesses of a published generator, without building a network.
 
+    The accesses are as its maker worded them: a card of it says the same.
+
     Raises:
         RunFolderError: As :func:`read`.
     """
     _, schema, plan, guarantee = _vouched_for(folder)
     weights.read(folder / weights.FILE, schema, plan, guarantee)
-    return schema, [access.to_json() for access in plan.touches]
+    written = json.loads(read_arrays(folder / weights.FILE)[0]["plan"])
+    return schema, list(written["touches"])
 
 
 def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee]:
@@ -116,6 +119,8 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
     if (fault := known_fault(made, written)) is not None:
         raise RunFolderError(fault, field=folder, remedy=REMEDY)
     plan, said = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
+    if (fault := known_fault(made, plan.to_json())) is not None:
+        raise RunFolderError(fault, field=folder, remedy=REMEDY)
     guarantee = said.without(schema.assumed)
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)

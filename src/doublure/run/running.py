@@ -440,7 +440,7 @@ class FitRun:
     def _authorise(self, access: Access, step: int) -> None:
         """Return once an access's draw of noise is durably paid for: a fact is marked, a step authorised."""
         if access.path is not None:
-            self._reservation.noise_drawn(access.purpose)
+            self._reservation.noise_drawn(self._reservation.mark_of(self._plan.answered_facts.index(access)))
         elif step > self._reservation.authorised:
             self._reservation.advance(step)
 
@@ -536,4 +536,5 @@ def _learned(plan: Plan, reservation: Reservation) -> frozenset[str]:
     """Return the purposes of the facts whose draw is spent; all of them, where the ledger cannot tell which."""
     if SOMETHING in reservation.drawn:
         return frozenset(access.purpose for access in plan.answered_facts)
-    return frozenset(reservation.drawn)
+    facts = enumerate(plan.answered_facts)  # the first of a plan's accesses
+    return frozenset(access.purpose for number, access in facts if reservation.mark_of(number) in reservation.drawn)

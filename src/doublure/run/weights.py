@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure._version import __version__
+from doublure.access import same_accesses
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, as_worded_now, may_state_measured_epsilon
@@ -22,7 +23,7 @@ from doublure.support.tensors import Array, damaged_file, read_arrays, to_safete
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
-_TABLES = "tables_sha256"
+_TABLES, _TOUCHES = "tables_sha256", "touches"
 EDITED = "the folder was edited: use it as fit left it, or ask who changed it"
 """Remedy for a folder whose files do not belong together, for its maker as for its receiver."""
 
@@ -61,7 +62,7 @@ def read(
         field = f"{path.parent.name}/{path.name}"
         raise RunFolderError("was made with other noisy tables", field=field, remedy=EDITED)
     for name, document in _documents(schema, plan, guarantee).items():
-        if _facts(metadata.get(name)) != _facts(json.dumps(document, ensure_ascii=False)):
+        if not _same(_facts(metadata.get(name)), _facts(json.dumps(document, ensure_ascii=False))):
             field = f"{path.parent.name}/{path.name}"
             raise RunFolderError(f"was made with another {name}", field=field, remedy=EDITED)
     return state
@@ -136,6 +137,13 @@ def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict
     if plan.worst_case is not None:
         documents["guarantee"] = guarantee.to_json()
     return documents
+
+
+def _same(written: Any, own: Any) -> bool:
+    """Whether a document that a file holds is this one; versions may word the purposes of accesses differently."""
+    if isinstance(written, dict) and same_accesses(written.get(_TOUCHES), own.get(_TOUCHES, ())):
+        written = {**written, _TOUCHES: own[_TOUCHES]}
+    return bool(written == own)
 
 
 def _facts(written: str | None) -> Any:

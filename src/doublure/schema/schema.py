@@ -284,6 +284,11 @@ class Schema(Frozen):
         return tuple(name for name in self.with_role("condition") if self.columns[name].fact("shares") is None)
 
     @property
+    def unshared_in_words(self) -> tuple[str, str]:
+        """The words for :attr:`unshared` in a sentence: that they are conditions, and whose their values are."""
+        return ("is a condition", "its") if len(self.unshared) == 1 else ("are conditions", "their")
+
+    @property
     def target(self) -> str | None:
         """The target column, if there is one."""
         return next(iter(self.with_role("target")), None)
@@ -375,7 +380,10 @@ class Schema(Frozen):
     @property
     def limits(self) -> tuple[str, ...]:
         """Sentences that a card of a release adds to those of the kind."""
-        return ()
+        unit = self.unit
+        if unit.id is None or unit.max_records > 1 or self.one_record:
+            return ()
+        return (f"Each {unit.name} is one {self.record}, named by {unit.id}: what has two names there counts as two.",)
 
     @property
     def summary(self) -> str:

@@ -361,9 +361,12 @@ class SeriesSchema(TextForm, Schema):
     @override
     def limits(self) -> tuple[str, ...]:
         if not self.stamps:
-            return ()
+            return super().limits
         moment = "ends" if self.series.stamp == "end" else "begins"
-        return (f"Dates are made up, from {self.series.stamped_from} on. A row is stamped when its step {moment}.",)
+        return (
+            *super().limits,
+            f"Dates are made up, from {self.series.stamped_from} on. A row is stamped when its step {moment}.",
+        )
 
     @property
     @override

@@ -76,6 +76,16 @@ def people_in(name: str) -> str | None:
     return next((_PEOPLE[part] for part in _parts(name) if part in _PEOPLE), None)
 
 
+def unit_word(name: str) -> str:
+    """Return the word for what a column of ids names, by its own name; a person where that has no word but the id's.
+
+    Example:
+        >>> [unit_word(name) for name in ("MRN", "station_id", "meterId", "nr")]
+        ['patient', 'station', 'meter', 'person']
+    """
+    return people_in(name) or " ".join(part for part in _parts(name) if part not in _IDS) or PERSON
+
+
 def _parts(name: str) -> list[str]:
     return [part.lower() for part in _PARTS.findall(name)]
 

@@ -5,6 +5,7 @@ from statistics import NormalDist
 
 import pytest
 
+from doublure.private.accounting import curves
 from doublure.private.accounting.curves import LossDistribution, RenyiCurve, _blocks, _cells_together, _grid_interval
 from doublure.private.accounting.events import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 
@@ -104,3 +105,16 @@ def test_every_order_of_a_curve_grows_with_the_steps():
 
 def test_orders_near_one_pay_for_where_the_series_ends():
     assert RenyiCurve(noisy(1e6), "add-remove", orders=[1.00001]).divergence[0] >= 2e-13 / 1e-5 * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 0.3, 40.0])
+def test_a_pure_event_s_curve_is_computed_once_and_stays_the_same(epsilon):
+    """A calibration changes the Gaussian beside it alone."""
+    curves._pure_curve.cache_clear()
+    fresh = RenyiCurve(pure(epsilon, 3) + noisy(2.0), "add-remove").divergence
+    again = [RenyiCurve(pure(epsilon, 3) + noisy(noise), "add-remove") for noise in (2.0, 3.0)]
+    assert curves._pure_curve.cache_info().misses == 1
+    assert (again[0].divergence == fresh).all()
+    assert (again[1].divergence <= fresh).all()
+    other = RenyiCurve(pure(epsilon, 3), "add-remove", orders=[2.0, 3.0])
+    assert list(other.orders) == [2.0, 3.0]  # other orders are another curve

@@ -23,7 +23,7 @@ THREAT_MODEL = ThreatModel(
     holds=("the released records", "all of each target but one attribute"),
     does="Takes the attribute of the synthetic record that is nearest in everything else.",
     success="The guess is right: the same value, or a number within a twentieth of the public range.",
-    shows="That the release tells more of people who are in it than of others.",
+    shows="That the release tells more of records that are in it than of others.",
     cannot="What holds for a whole group: a control that is hit as often does not help people of whom something "
     "unwelcome is then guessed.",
     reference="Giomi et al. 2023, §4.3; WP216",

@@ -28,8 +28,8 @@ THREAT_MODEL = ThreatModel(
     does="Makes descriptions that fit exactly one synthetic row, of three to six columns: a value, or at least or at "
     "most a number.",
     success="A description fits exactly one of the real rows.",
-    shows="That rows are released which point at one person.",
-    cannot="Who that person is, and what an attacker with more knowledge could link.",
+    shows="That rows are released which point at one record.",
+    cannot="Whose that record is, and what an attacker with more knowledge could link.",
     reference="Giomi et al. 2023, §4.1 (multivariate); WP216",
 )
 

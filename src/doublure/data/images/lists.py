@@ -47,13 +47,17 @@ def lists_pictures(path: Path) -> bool:
 
 
 class ListSource(ImageSource):
-    """A CSV file with a column of file names, and of labels, ids and attributes where there are any."""
+    """A CSV file with a column of file names, and of labels, ids and attributes where there are any.
+
+    Attributes:
+        table: The file.
+    """
 
     columned: ClassVar[bool] = True
 
     def __init__(self, path: Path) -> None:
-        self._table = open_table(path)
-        self._columns = self._table.columns
+        self.table = open_table(path)
+        self._columns = self.table.columns
         candidates = named(self._columns, FILE_NAMES, None, before=False)
         plain = candidates.get("") or [name for each in candidates.values() for name in each]
         if not plain:
@@ -91,7 +95,7 @@ class ListSource(ImageSource):
             FaultyRecords: A row cannot be read, or its picture is not there, is none by its ending, lies elsewhere, or
                 is named twice, and the schema refuses that.
         """
-        if schema.misfit == "refuse" and (unread := self._table.unread()):
+        if schema.misfit == "refuse" and (unread := self.table.unread()):
             raise refused(self.name, unread)
         if self._faults and schema.misfit == "refuse":
             raise FaultyRecords(
@@ -103,8 +107,8 @@ class ListSource(ImageSource):
             )
         if schema.label is not None:
             self._asked = schema.label.attributes
-            self._table.check_names(self._asked or [labels_among(self._labels, self.name)])
-        self._table.check_names(schema.named_beside)
+            self.table.check_names(self._asked or [labels_among(self._labels, self.name)])
+        self.table.check_names(schema.named_beside)
 
     @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
@@ -130,7 +134,7 @@ class ListSource(ImageSource):
         return self._column_of(name)
 
     def _column_of(self, name: str) -> np.ndarray[Any, Any]:
-        parts = [chunk[name].astype(object) for chunk in self._table.chunks([name])]
+        parts = [chunk[name].astype(object) for chunk in self.table.chunks([name])]
         column = pd.concat(parts) if parts else pd.Series(dtype=object)
         return column.to_numpy(dtype=object, copy=True)
 

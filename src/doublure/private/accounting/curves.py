@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Literal
 
 from doublure.errors import BeyondPld
@@ -48,38 +48,20 @@ class RenyiCurve:
         stand_in: bool = False,
         orders: Sequence[float] | None = None,
     ) -> None:
-        import dp_accounting
         import numpy as np
-        from dp_accounting import rdp
 
-        replace_one = dp_accounting.NeighboringRelation.REPLACE_ONE
-        add_remove = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
         self.set_aside = sum_of_deltas(events)
         total: Any = None
         for event, count in events:
-            if isinstance(event, GaussianEvent):
-                # dp-accounting's RDP takes the multiplier over the sensitivity of the relation: 2C when replacing
-                noise = event.noise_multiplier / (2.0 if relation == "replace-one" else 1.0)
-                done = dp_accounting.GaussianDpEvent(noise)
-                neighbours = replace_one if relation == "replace-one" and not stand_in else add_remove
-                if event.sample_rate < 1.0 and event.sampling == "poisson":
-                    done = dp_accounting.PoissonSampledDpEvent(event.sample_rate, done)
-                elif event.sample_rate < 1.0:
-                    rate = Fraction(event.sample_rate)
-                    done = dp_accounting.SampledWithoutReplacementDpEvent(rate.denominator, rate.numerator, done)
-            elif isinstance(event, DiscreteGaussianEvent):
-                # its Rényi curve is at most that of the continuous Gaussian (Canonne, Kamath, Steinke 2020, Theorem 4)
-                done, neighbours = dp_accounting.GaussianDpEvent(event.scale / _moved(event, relation)), add_remove
+            if isinstance(event, GaussianEvent | DiscreteGaussianEvent):
+                done, neighbours = _gaussian_for_renyi(event, relation, stand_in=stand_in)
+                self.orders, divergence = _composed(done, count, neighbours, orders)
             else:
-                done, neighbours = _pure_for_renyi(event.epsilon), replace_one
-            spent = rdp.RdpAccountant(orders, neighbours)
-            with _without_excluded_orders():
-                spent.compose(done, count)
+                self.orders, divergence = _pure_curve(event.epsilon, count, None if orders is None else tuple(orders))
             # float64 leaves an error of at most 6e-16 a step (measured), which can even be negative
-            curve = np.maximum(spent.rdp, 0.0) + 1e-15 * count
+            curve = np.maximum(divergence, 0.0) + 1e-15 * count
             if orders is not None:
                 curve = curve + np.where(np.less(orders, _LEAST_ORDER), _SERIES * count / np.subtract(orders, 1.0), 0.0)
-            self.orders = spent.orders
             total = curve if total is None else total + curve
         self.divergence = total
 
@@ -155,6 +137,45 @@ def _without_excluded_orders() -> Iterator[None]:
 def _moved(event: DiscreteGaussianEvent, relation: Relation) -> float:
     """Return how far one unit moves a table of counts in L2: all of its records may fall in the same cell."""
     return event.records * (math.sqrt(2.0) if relation == "replace-one" else 1.0)
+
+
+def _composed(done: Any, count: int, neighbours: Any, orders: Sequence[float] | None) -> tuple[Any, Any]:
+    """Return the orders, and the divergences of an event of dp-accounting that is done ``count`` times."""
+    from dp_accounting import rdp
+
+    spent = rdp.RdpAccountant(orders, neighbours)
+    with _without_excluded_orders():
+        spent.compose(done, count)
+    return spent.orders, spent.rdp
+
+
+@lru_cache
+def _pure_curve(epsilon: float, count: int, orders: tuple[float, ...] | None) -> tuple[Any, Any]:
+    """Return :func:`_composed` of a pure event: a calibration asks for the same one at each noise that it tries."""
+    import dp_accounting
+
+    return _composed(_pure_for_renyi(epsilon), count, dp_accounting.NeighboringRelation.REPLACE_ONE, orders)
+
+
+def _gaussian_for_renyi(
+    event: GaussianEvent | DiscreteGaussianEvent, relation: Relation, *, stand_in: bool
+) -> tuple[Any, Any]:
+    """Return dp-accounting's event and relation for one Gaussian step."""
+    import dp_accounting
+
+    add_remove = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    if isinstance(event, DiscreteGaussianEvent):
+        # its Rényi curve is at most that of the continuous Gaussian (Canonne, Kamath, Steinke 2020, Theorem 4)
+        return dp_accounting.GaussianDpEvent(event.scale / _moved(event, relation)), add_remove
+    # dp-accounting's RDP takes the multiplier over the sensitivity of the relation: 2C when replacing
+    done = dp_accounting.GaussianDpEvent(event.noise_multiplier / (2.0 if relation == "replace-one" else 1.0))
+    if event.sample_rate < 1.0 and event.sampling == "poisson":
+        done = dp_accounting.PoissonSampledDpEvent(event.sample_rate, done)
+    elif event.sample_rate < 1.0:
+        rate = Fraction(event.sample_rate)
+        done = dp_accounting.SampledWithoutReplacementDpEvent(rate.denominator, rate.numerator, done)
+    replaces = relation == "replace-one" and not stand_in
+    return done, dp_accounting.NeighboringRelation.REPLACE_ONE if replaces else add_remove
 
 
 def _pure_for_renyi(epsilon: float) -> Any:

@@ -74,10 +74,10 @@ def keep(visit: Visit) -> str:
         with found.at("id"):
             key = visit.text("id")
             if visit.project.column(key) is None:
-                raise SettingError("is no column", remedy="choose the one that names a person")
+                raise SettingError("is no column", remedy="choose the one that names units")
         with found.at("max_records"):
             if not visit.text("max_records"):
-                raise SettingError("is empty", remedy="write how many rows of one person may be used, such as 5")
+                raise SettingError("is empty", remedy="write how many rows of one unit may be used, such as 5")
             unit |= {"id": key, "max_records": _count(visit, "max_records")}
             unit |= _staying(visit, unit["max_records"])
     units = _units(visit, found)
