@@ -21,6 +21,7 @@ from doublure.private.accounting import (
 from doublure.releasing import repricing, verifying
 
 DELTA = 1e-6
+WHOLE = {"type": "gaussian", "noise_multiplier": 5.0, "sample_rate": 1, "steps": 9, "sampling": "poisson"}
 EVENTS = {
     "lots": [GaussianEvent(noise_multiplier=1.1, sample_rate=0.02, steps=700)],
     "full batches": [GaussianEvent(noise_multiplier=9.0, steps=60)],
@@ -34,6 +35,13 @@ EVENTS = {
     ],
     "steps smaller than a grid's usual points": [
         GaussianEvent(noise_multiplier=10.0, sample_rate=0.004, steps=5000),
+    ],
+    "noise on whole data beside other noise": [
+        DiscreteGaussianEvent(scale=30.0, tables=14),
+        GaussianEvent(noise_multiplier=9.0, steps=20),
+        DiscreteGaussianEvent(scale=3.0, tables=2),
+        GaussianEvent(noise_multiplier=1.5, sample_rate=0.02, steps=70),
+        PureEvent(epsilon=0.05),
     ],
     "hardly any noise": [GaussianEvent(noise_multiplier=0.05, steps=20)],
 }
@@ -87,6 +95,11 @@ def test_what_it_cannot_say_it_does_not_say():
         [{"event": None}],
         [{"event": {"type": "pure", "epsilon": 1.0}}, {"event": None}],
         [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": 1, "records": 0}}],
+        [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": tables, "records": 1}} for tables in (9, -3)],
+        [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": tables, "records": 1}} for tables in (9, 0)],
+        [{"event": WHOLE | {"steps": steps}} for steps in (9, -3)],
+        [{"event": WHOLE | more} for more in ({}, {"filter_steps": -3})],
+        [{"event": WHOLE | more} for more in ({}, {"noise_multiplier": -5.0})],
     ],
 )
 def test_what_has_no_price_is_refused(touches):

@@ -104,7 +104,9 @@ def test_each_value_of_crossed_parameters_runs_in_the_usual_tier():
 def test_fits_draw_few_rows_where_nobody_looks_at_them(request, test, drawn):
     from doublure.methods.statistics.tables import work
 
-    assert all((HERE / name).exists() for name in (*quick_estimates.WHOLE, *rehearsals.REHEARSED))
+    assert all(
+        (HERE / name).exists() for name in (*quick_estimates.WHOLE, *quick_estimates.MOVED, *rehearsals.REHEARSED)
+    )
     try:
         quick_estimates.choose(HERE / test)
         assert work.rows_drawn(1) == (20_000 if tiers.ALL else drawn)

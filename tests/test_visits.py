@@ -21,6 +21,7 @@ from doublure.methods.statistics.relational.stages import list_stages
 from doublure.methods.statistics.tables import work
 from doublure.methods.statistics.tables.plan import ROUND, SCORES
 from doublure.private.queries.axes import Axis
+from doublure.releasing import writing
 from doublure.releasing.generator import publish
 from doublure.releasing.writing import WorkerProcesses, write_sample
 from doublure.schema import Schema, kinds
@@ -165,7 +166,7 @@ def test_n_counts_rows_of_whole_patients(world: tuple[db.Synthesizer, db.Ledger,
     for n in (0, 1, 2, 5):
         assert len(syn.sample(n, seed=n)) == n
     few = pd.concat(
-        [syn.sample(7, seed=seed).assign(MRN=lambda rows, s=seed: rows["MRN"] + 100 * s) for seed in range(40)]
+        [syn.sample(7, seed=seed).assign(MRN=lambda rows, s=seed: rows["MRN"] + 100 * s) for seed in range(20)]
     )
     seen = repeats(few).value_counts(normalize=True)
     assert abs(seen[1] - whole[1]) < 0.2
@@ -199,10 +200,11 @@ def test_parts_are_the_same_rows_however_many_processes_draw_them(
     syn = world[0]
     small = kinds.KINDS["visits"].__class__(**{**vars(kinds.KINDS["visits"]), "chunk": 10})
     monkeypatch.setitem(kinds.KINDS.unlisted, "visits", small)
-    write_sample(syn, tmp_path / "one", 230, seed=3)
-    write_sample(syn, tmp_path / "all.parquet", 230, seed=3)
+    monkeypatch.setattr(writing, "PART_CHUNKS", 2)
+    write_sample(syn, tmp_path / "one", 25, seed=3)
+    write_sample(syn, tmp_path / "all.parquet", 25, seed=3)
     parts = [pd.read_parquet(path) for path in sorted((tmp_path / "one").iterdir())]
-    assert [len(part) for part in parts] == [200, 30]
+    assert [len(part) for part in parts] == [20, 5]
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), pd.read_parquet(tmp_path / "all.parquet"))
     monkeypatch.undo()
     with pytest.raises(SettingError, match="need the run"):

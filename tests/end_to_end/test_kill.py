@@ -34,7 +34,7 @@ WARM = (
     "doublure.data.tables.opening", "doublure.encode.table", "doublure.methods.dpgan.method",
     "doublure.training.gan_loop", "doublure.private.accounting", "doublure.noisy_counts", "doublure.private.facts",
     "doublure.private.mechanism", "doublure.private.noise", "doublure.run.synthesizer", "opendp.measurements",
-    "opendp.transformations", "pyarrow.csv", "pyarrow.parquet", "safetensors.torch", "torch._dynamo", "torch.func",
+    "opendp.transformations", "pyarrow.csv", "pyarrow.parquet", "safetensors.torch", "torch.func",
 )  # fmt: skip
 TURNS = {"mkdir", "file", "half-record", "record", "draw", "learn", "learned"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from doublure.data.images import Images
 from doublure.measures.images.classifiers import BATCH, EPOCHS, LEAST_STEPS, learning_curve, predict
+from doublure.networks import optimizers
 
 
 def shades(n: int, seed: int, noise: float = 60) -> tuple[Images, np.ndarray]:
@@ -38,8 +38,8 @@ def test_a_class_that_the_first_images_lack_counts_as_missed() -> None:
 
 def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
-    real = torch.optim.Adam.step
-    monkeypatch.setattr(torch.optim.Adam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
+    real = optimizers.Adam.step
+    monkeypatch.setattr(optimizers.Adam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
     test, _ = shades(5, 5)
     for size in (20, 300, 3000):
         training, classes = shades(size, 4)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting.pld import pld_pmf
 from scipy import stats
 
 from doublure.errors import SettingError
@@ -59,6 +60,18 @@ def test_what_a_power_rounds_off_is_within_the_allowance(monkeypatch, scale, cou
     missing = stats.norm.pdf(sums, scale=scale * math.sqrt(count)) - held._probs
     short = np.cumsum(missing[sums > 0][::-1]).max()
     assert short <= curves._rounding(event, count, "add-remove")
+
+
+@pytest.mark.parametrize(("scale", "interval"), [(0.7, 1e-2), (0.7, 1e-4), (40.0, 1e-5), (40.0, 1e-3)])
+def test_an_array_is_what_a_dictionary_would_become(monkeypatch, scale, interval):
+    """Fewer losses stay in a dictionary, as dp-accounting has them: it composes them otherwise."""
+    found = curves._of_block(scale, 30, interval)._pmf_remove
+    assert curves._SPARSE == pld_pmf._MAX_PMF_SPARSE_SIZE
+    monkeypatch.setattr(curves, "_SPARSE", math.inf)
+    wanted = curves._of_block(scale, 30, interval)._pmf_remove
+    assert type(found) is type(wanted)
+    for one, other in zip(vars(found).values(), vars(wanted).values(), strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_too_much_noise_for_one_accountant_is_left_to_the_other():

@@ -3,17 +3,21 @@
 A fit of `statistics` draws rows to rake shares and to fit the target, and series to learn which ones look real; tests
 of how near its draws come to the data let it draw all of them. Classifiers of tables are forests and boosted trees:
 rows of a few columns need no hundred.
+
+Where what one unit moves is asked alone, posteriors take one step of each descent: what is asked next follows from
+noisy answers, however closely they were read.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import tiers
 
 from doublure.measures.tables import utility
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.tables import work
+from doublure.methods.statistics.tables import posterior, work
 
 WHOLE = (
     "golden",
@@ -24,8 +28,11 @@ WHOLE = (
     "end_to_end/test_ranks.py",
 )
 """Folders and files of tests whose fits draw all of them; so do those of every process that a test starts."""
+MOVED = ("pitfalls/test_relational.py", "pitfalls/test_related_levels.py")
+"""Folders and files of tests of what one unit moves, by many fits to neighbours."""
 FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
+_STILL, _FLAT = posterior._STILL, posterior._FLAT
 _TREES = 25
 
 
@@ -35,6 +42,8 @@ def install() -> None:
 
 
 def choose(test: Path) -> None:
-    """Say how many rows and series the next fits draw."""
+    """Say how many rows and series the next fits draw, and whether a posterior's descents end after a step."""
     whole = tiers.ALL or tiers.is_among(test, WHOLE)
     work.DRAWN, copula_plan.LOOKED_AT = (MANY, _MANY_SERIES) if whole else (FEW, _FEW_SERIES)
+    once = not tiers.ALL and tiers.is_among(test, MOVED)
+    posterior._STILL, posterior._FLAT = (math.inf, math.inf) if once else (_STILL, _FLAT)

@@ -57,7 +57,9 @@ def train(
     import torch
     from torch.nn import functional
 
-    optimizer = torch.optim.Adam(network.parameters(), RATE)
+    from doublure.networks import optimizers
+
+    optimizer = optimizers.Adam(network.parameters(), RATE)
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(inputs), generator=source), BATCH):
             optimizer.zero_grad()

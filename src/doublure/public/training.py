@@ -20,6 +20,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from doublure.errors import Interrupted
+from doublure.networks import optimizers
 from doublure.networks.detail import ImageDetail
 from doublure.networks.latent import InversionEncoder, PublicNetworks, project_to_ball
 from doublure.public.architectures import inversion_encoder_of
@@ -85,7 +86,7 @@ class _Training:
         self._learning = {key: module.to(job.device) for key, module in modules.items()}
         self._averages = {key: copy.deepcopy(module) for key, module in self._learning.items()}
         weights = [weight for module in self._learning.values() for weight in module.parameters()]
-        self._optimizer = torch.optim.Adam(weights, settings.autoencoder_lr)
+        self._optimizer = optimizers.Adam(weights, settings.autoencoder_lr)
         self.done = 0
         kept = self._checkpoints.load()
         if kept is not None:

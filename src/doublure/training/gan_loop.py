@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.errors import DoublureError, Interrupted
+from doublure.networks import optimizers
 from doublure.private import noise
 from doublure.private.queries.lot_gradients import Partner
 from doublure.support.tensors import all_finite, as_tensor, as_tensors
@@ -142,7 +143,7 @@ class Adversaries:
         self.critic = critic_of(settings, job.encoder, initial).to(self._device)
         self.flat = _flatten(self.critic)
         self._critic_optimizer = _optimizer(settings, self.flat)
-        self._generator_optimizer = torch.optim.Adam(
+        self._generator_optimizer = optimizers.Adam(
             self.generator.parameters(), settings.generator_lr, betas=settings.betas
         )
         self.iterations = 0
@@ -338,10 +339,10 @@ def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.SecretDraws:
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
     if settings.critic_optimizer == "adam":
-        return torch.optim.Adam([flat], settings.critic_lr, betas=settings.betas)
+        return optimizers.Adam([flat], settings.critic_lr, betas=settings.betas)
     if settings.critic_optimizer == "rmsprop":
-        return torch.optim.RMSprop([flat], settings.critic_lr)
-    return torch.optim.SGD([flat], settings.critic_lr)
+        return optimizers.RMSprop([flat], settings.critic_lr)
+    return optimizers.SGD([flat], settings.critic_lr)
 
 
 def _flatten(module: nn.Module) -> nn.Parameter:

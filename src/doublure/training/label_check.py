@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.encode.image import of_images
+from doublure.networks import optimizers
 from doublure.networks.initial_weights import initialise
 from doublure.networks.sizes import shrinking
 from doublure.private.queries.axes import OneRight
@@ -133,7 +134,7 @@ def _trained(
             drawn = draw(noise.to(job.device), torch.eye(classes)[own].to(job.device))
             parts.append(((drawn + 1) * 127.5).round().clamp(0, 255).byte().cpu())  # a quarter of the memory
     images = torch.cat(parts)
-    adam = torch.optim.Adam(classifier.parameters(), lr=_RATE)
+    adam = optimizers.Adam(classifier.parameters(), lr=_RATE)
     for _ in range(min(_MOST_EPOCHS, math.ceil(_MOST_SEEN / count))):
         job.check_stop()
         for rows in torch.split(torch.randperm(count, generator=source), _BATCH):

@@ -247,10 +247,12 @@ def _learn(
     import torch
     from torch.nn import functional
 
+    from doublure.networks import optimizers
+
     batches = max(1, len(training) // BATCH)
     if epochs is None:
         epochs = count_steps(len(training)) // batches
-    optimizer = torch.optim.Adam(model.parameters(), rate)
+    optimizer = optimizers.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
     for epoch in range(epochs):

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from doublure.encode.image import of_images
 from doublure.errors import Interrupted
 from doublure.methods.statistics.settings import FEATURE_SEED, ImageStatisticsSettings
+from doublure.networks import optimizers
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
@@ -267,7 +268,7 @@ class GeneratorFit:
         self.generator, self.average = (
             _network(job.encoder, settings, job.seed).to(job.device) for _ in ("generator", "average")
         )
-        self._optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
+        self._optimizer = optimizers.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
         self._noise = torch.Generator().manual_seed(job.seed + 1)
         self.done = 0
         self.distance = math.nan
