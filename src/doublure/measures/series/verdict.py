@@ -103,8 +103,8 @@ def _ramps(found: dict[str, Score], worst: dict[str, tuple[str, Score]]) -> list
     name, steeper = worst.get("steeper", ("", found["steeper"]))
     if steeper.value:
         lines.append(
-            f"{percent(steeper.value)} of the synthetic series change more{_beside(name, 'in')} from a step to the next "
-            f"than any real one ({percent(steeper.real)} of other real series do)."
+            f"{percent(steeper.value)} of the synthetic series change more{_beside(name, 'in')} from a step to the "
+            f"next than any real one ({percent(steeper.real)} of other real series do)."
         )
     mean = found.get("mean_ramp")
     if mean is not None:

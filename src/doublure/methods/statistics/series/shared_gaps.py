@@ -79,8 +79,8 @@ def _both_below(first: Floats, second: Floats) -> Floats:
     density = np.exp(-(first**2 + second**2 - 2 * first * second * np.sin(angles)) / (2 * np.cos(angles) ** 2))
     pieces = (density[1:] + density[:-1]) / 2 * np.diff(angles, axis=0) / (2 * np.pi)
     gained = np.concatenate([np.zeros_like(density[:1]), np.cumsum(pieces, axis=0)])
-    found: Floats = np.minimum(ndtr(first) * ndtr(second) + gained, np.minimum(ndtr(first), ndtr(second)))
-    return found
+    together = ndtr(first) * ndtr(second) + gained
+    return np.asarray(np.minimum(together, np.minimum(ndtr(first), ndtr(second))), dtype=np.float64)
 
 
 def gap_factor(counted: Floats, expected: Floats, *, noise: float, channels: int) -> Floats:
