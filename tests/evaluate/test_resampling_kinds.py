@@ -14,7 +14,7 @@ from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.relations import ComparedUnits, relation
 from doublure.measures.relational.units import UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
-from doublure.measures.series.figures import distances
+from doublure.measures.series.figures import channel_figures, distances
 from doublure.measures.series.influence import resample_distances
 from doublure.measures.series.statistics import series_statistics
 from doublure.schema import Schema
@@ -78,17 +78,20 @@ def test_series(rows):
     sets |= {"baseline": sets["value"], "test": sets["value"]}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     told = Told()
-    scores = distances(schema, statistics)
+    scores = distances(schema, statistics, channel_figures(schema, statistics))
     resample_distances(scores, statistics, told)
     asked = {"profile", "apart", "autocorrelation", "spectrum", "values", "level", "peaks", "ramps", "steepest"}
-    assert set(told.said) == asked | {"missing"}
+    gaps = {"missing", "shared_gaps"}
+    assert set(told.said) == asked | gaps
     place = {"train": "real", "value": "value"}[rows]
 
     def again(some):
         changed = statistics | {place: series_statistics(schema, sets[place].take(some))}
-        return {score.key: score.value for score in distances(schema, changed)}
+        found = distances(schema, changed, channel_figures(schema, changed))
+        return {score.key: score.value for score in found}
 
-    holds(again, {key: told.said[key] for key in asked}, rows, len(sets[place]))
+    told_of = asked if rows == "train" else asked | gaps
+    holds(again, {key: told.said[key] for key in told_of}, rows, len(sets[place]))
 
 
 IMAGES = """

@@ -48,6 +48,11 @@ class Evaluation(Document):
     def verdict(self) -> Verdict:
         """The evaluation in words."""
 
+    @property
+    def beaten(self) -> frozenset[str]:
+        """The keys of the figures at which the baseline does better."""
+        return frozenset()
+
     def plus(self, added: tuple[Score, ...]) -> Self:
         """Return the evaluation with the figures of registered metrics."""
         return self.model_copy(update={"added": added})

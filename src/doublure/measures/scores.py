@@ -20,11 +20,12 @@ _AS_PERCENT = frozenset(
     {
         *("accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"),
         *("quantile_columns", "quantile_pairs", "related_pairs", "special_values", "broken_rules", "broken"),
-        *("steeper", "count_queries", "count_queries_relative", "coefficient_signs"),
+        *("steeper", "mean_ramp", "shared_gaps", "count_queries", "count_queries_relative", "coefficient_signs"),
     }
 )
 _POINTS = frozenset({"overall", "closeness", "usefulness", "coherence"})
 _WHOLE = frozenset({"k_marginal"})
+_SLIGHT = 0.005
 _FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread", "checkerboard", "block_spread"})
 
 
@@ -76,6 +77,17 @@ class Score(Result):
         if not forwards or abs(length) < self.error:
             return None
         return (self.value - self.baseline) / length
+
+    @property
+    def beaten(self) -> bool:
+        """Whether the value is clearly worse than that of independent columns, and than that of real rows."""
+        if self.goal == "near" or self.value is None or self.baseline is None or self.real is None:
+            return False
+        if self.goal == "high":
+            return min(self.baseline, self.real) - self.value > _SLIGHT * self.width
+        # In a small table even other real rows are further off than independent columns, which repeat its frequencies.
+        worse = max(self.baseline, self.real)
+        return self.value - worse > max(_SLIGHT, 0.1 * worse)
 
     @property
     def position(self) -> Score | None:

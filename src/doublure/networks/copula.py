@@ -57,6 +57,7 @@ class CopulaShape:
         calm: Whether the fast part alternates between calm and busy stretches.
         candidates: Series drawn for each that is kept, by what series look like as a whole; 1: the first is kept.
         steepest: Whether that includes the largest change from a step to the next.
+        shared_gaps: Whether gaps of two channels go together.
     """
 
     sizes: tuple[int, ...]
@@ -70,6 +71,7 @@ class CopulaShape:
     calm: bool
     candidates: int = 1
     steepest: bool = False
+    shared_gaps: bool = False
 
     @property
     def parts(self) -> int:
@@ -143,6 +145,8 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
+        gap_factor: ``(missing channels, missing channels)`` how the numbers that gaps are drawn from go together; only
+            where gaps do.
         high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
@@ -160,6 +164,7 @@ class CopulaGenerator(nn.Module):
     level_ends: Tensor
     calm: Tensor
     gaps: Tensor
+    gap_factor: Tensor
     high: Tensor
     frequent: Tensor
     cuts: Tensor
@@ -186,6 +191,8 @@ class CopulaGenerator(nn.Module):
         self.register_buffer("level_ends", ends.repeat(shape.attribute_groups, 1))
         self.register_buffer("calm", torch.zeros(1))
         self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
+        if shape.shared_gaps:
+            self.register_buffer("gap_factor", torch.eye(sum(shape.missing)))
         if shape.candidates > 1:
             channels, looks = len(shape.sizes), shape.summaries
             self.register_buffer("high", torch.zeros(channels, dtype=torch.long))
@@ -261,6 +268,10 @@ class CopulaGenerator(nn.Module):
             [shape.parts, shape.length, 1, shape.length * gappy, gappy if shape.candidates > 1 else 0],
             dim=1,
         )
+        if shape.shared_gaps:
+            factor = self.gap_factor.double()
+            gaps = torch.einsum("cd,bdt->bct", factor, gaps.double().view(rows, gappy, -1)).flatten(1)
+            measured = measured.double() @ factor.T if measured.numel() else measured
         group = self.group(noise, condition)
         scores = torch.empty(rows, shape.parts, dtype=torch.float64)
         for number in sorted(set(group.tolist())):

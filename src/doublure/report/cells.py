@@ -86,7 +86,13 @@ def make_cells(scores: Sequence[Score | None]) -> list[ScoreCell | None]:
     return [None if score is None else make_cell(score, scale) for score in scores]
 
 
-def make_card(score: Score) -> dict[str, Any]:
-    """Return the variables of a score's card."""
+def make_card(score: Score, beaten: bool = False) -> dict[str, Any]:
+    """Return the variables of a score's card.
+
+    Args:
+        score: The score.
+        beaten: Whether the baseline does better.
+    """
     against = "trained on real rows" if score.key in _TRAINED else "other real rows"
-    return {"name": score.name, "meaning": score.meaning, "cell": make_cell(score), "against": against}
+    own = {"name": score.name, "meaning": score.meaning, "cell": make_cell(score), "against": against}
+    return own | {"beaten": beaten}

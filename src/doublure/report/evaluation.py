@@ -274,10 +274,10 @@ def _images(found: ImageEvaluation) -> PageContent:
 
 
 def _series(found: SeriesEvaluation) -> PageContent:
-    from doublure.report.series import series_context
+    from doublure.report.series import series_context, with_worst
 
-    more = series_context(found, tables.MOST_DRAWN)
-    return PageContent(found.scores, "series", "independent steps", tiles.series_tiles(found), more)
+    cards = [with_worst(score, found) for score in found.scores]
+    return PageContent(cards, "series", "independent steps", tiles.series_tiles(found), series_context(found))
 
 
 def _related(found: RelationalEvaluation) -> PageContent:
@@ -340,7 +340,7 @@ def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
         "attacks_found": attacks_context(report.attacks, report.attacks_skipped),
         "tiles": content.tiles,
         "terms": tiles.find_terms([verdict.headline, *verdict.lines], [content.least]),
-        "cards": [make_card(score) for score in content.cards],
+        "cards": [make_card(score, score.key in found.beaten) for score in content.cards],
         "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
         "kept_aside": found.rows.kept_aside,
         "notes": found.notes,

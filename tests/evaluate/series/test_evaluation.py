@@ -38,9 +38,11 @@ def evaluation(schema, waves):
 def test_good_series_are_near_real_ones(evaluation):
     scores = by_key(evaluation)
     distances = ["apart", "autocorrelation", "spectrum", "values", "level", "peaks", "peak_step", "ramps", "steepest"]
-    distances += ["steeper", "runs", "longest"]
-    others = ["frequent", "largest", "missing", "discriminative", "predictive", "nearest", "too_near"]
-    assert list(scores) == ["profile", "profile_by_attribute", *distances, *others]
+    distances += ["steeper", "runs", "longest", "level_by_attribute", "together", "together_by_attribute"]
+    others = ["mean_ramp", "frequent", "largest", "missing", "shared_gaps", "discriminative", "predictive", "nearest"]
+    known = {"profile", "profile_by_attribute", "gap_lengths", *distances, *others, "too_near"}
+    assert set(scores) == known
+    assert list(scores)[-4:] == ["discriminative", "predictive", "nearest", "too_near"]
     assert scores["profile_by_attribute"].value > 0.95
     for key in distances:
         assert scores[key].value < 2 * scores[key].real + 0.03
@@ -89,7 +91,9 @@ def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):
     assert found["steeper"].real < 0.02
     assert found["steepest"].value > good["steepest"].value + 0.02
     assert found["profile"].value > 0.9
-    said = f"{percent(found['steeper'].value)} of the synthetic series change more"
+    first = next(each for each in jumps.by_channel if (each.key, each.channel) == ("steeper", "a"))
+    assert first.value == pytest.approx(0.1, abs=0.02)
+    said = f"{percent(first.value)} of the synthetic series change more in a from a step to the next"
     assert any(line.startswith(said) for line in jumps.verdict.lines)
     flat = waves(300, 1)
     larger = Series(values=flat.values * 1.5, channels=flat.channels, attributes=flat.attributes)

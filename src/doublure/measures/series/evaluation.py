@@ -22,12 +22,19 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
-from doublure.measures.series.figures import distances
+from doublure.measures.series.figures import ChannelFigure, channel_figures, distances
 from doublure.measures.series.influence import resample_distances
 from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, NearestSeries, nearest_scores
-from doublure.measures.series.plot_data import ChannelCurve, ChannelHistogram, ChannelProfile, SeriesPair, ValueProfile
+from doublure.measures.series.plot_data import (
+    ChannelCurve,
+    ChannelHistogram,
+    ChannelProfile,
+    GroupFigures,
+    SeriesPair,
+    ValueProfile,
+)
 from doublure.measures.series.statistics import series_statistics
-from doublure.measures.series.verdict import verdict
+from doublure.measures.series.verdict import beaten_scores, verdict
 from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
 from doublure.support.progress import Progress, SilentProgress
@@ -41,6 +48,8 @@ class SeriesEvaluation(Evaluation):
 
     Attributes:
         scores: The headline figures: distances, then classifiers, then neighbours.
+        by_channel: The figures that are means over channels, of each channel.
+        groups: Level and correlation of channels within each value of an attribute.
         classifiers_skipped: The reason where there are no classifiers.
         clock: The time of day at each step; null where a series is not one day.
         profiles: Each channel's mean and spread at each step.
@@ -53,6 +62,8 @@ class SeriesEvaluation(Evaluation):
     kind: ClassVar[str] = "series"
 
     scores: tuple[Score, ...]
+    by_channel: tuple[ChannelFigure, ...] = ()
+    groups: tuple[GroupFigures, ...] = ()
     classifiers_skipped: str | None
     clock: tuple[str, ...] | None
     profiles: tuple[ChannelProfile, ...]
@@ -64,7 +75,12 @@ class SeriesEvaluation(Evaluation):
     @property
     @override
     def verdict(self) -> Verdict:
-        return verdict(self.scores, kept_aside=self.rows.kept_aside)
+        return verdict(self.scores, self.by_channel, self.groups, kept_aside=self.rows.kept_aside)
+
+    @property
+    @override
+    def beaten(self) -> frozenset[str]:
+        return frozenset(score.key for score in beaten_scores(self.scores))
 
     @override
     def plus(self, added: tuple[Score, ...]) -> Self:
@@ -109,7 +125,8 @@ def evaluate_series(
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
     listener, kept = progress or SilentProgress(), resamples or Resamples(seed=seed)
-    apart = distances(schema, statistics)
+    by_channel = channel_figures(schema, statistics)
+    apart = distances(schema, statistics, by_channel)
     resample_distances(apart, statistics, kept)
     listener.stage("train models")
     trained, skipped = (
@@ -121,6 +138,8 @@ def evaluate_series(
         seed=seed,
         rows=both.rows(len(synthetic)),
         scores=tuple(kept.sure(score) for score in (*apart, *trained, *near[0])),
+        by_channel=by_channel,
+        groups=drawings.group_figures(schema, statistics),
         classifiers_skipped=skipped,
         clock=None if clock is None else tuple(clock),
         profiles=drawings.profiles(schema, real, synthetic),

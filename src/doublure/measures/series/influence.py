@@ -45,15 +45,23 @@ def resample_distances(
             each = [_OF[score.key](real, own, name) for name in names]
             first, second = (np.mean(side, axis=0) for side in zip(*each, strict=True))
             resamples.add(score.key, "value", score.value, {"train": first, "value": second})
-        elif score.key == "missing":
+        elif score.key in _OF_GAPS:
             for role, place in (("value", "value"), ("real", "test")):
-                found = _missing(statistics[place].series)
+                found = _OF_GAPS[score.key](statistics[place].series)
                 resamples.add(score.key, role, getattr(score, role), {ROWS_OF[role]: found})
 
 
 def _missing(series: Series) -> Floats:
     gone = np.isnan(series.values) & series.inside[:, :, None]
     return _of_ratio(gone.sum(axis=(1, 2)), series.inside.sum(axis=1) * len(series.channels))
+
+
+def _shared(series: Series) -> Floats:
+    gone = (np.isnan(series.values) & series.inside[:, :, None]).sum(axis=2)
+    return _of_ratio((gone > 1).sum(axis=1), (gone > 0).sum(axis=1))
+
+
+_OF_GAPS: Mapping[str, Callable[[Series], Floats]] = {"missing": _missing, "shared_gaps": _shared}
 
 
 def _of_ratio(parts: Floats, wholes: Floats) -> Floats:

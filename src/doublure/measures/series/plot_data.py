@@ -12,6 +12,8 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import key_names
 from doublure.encode.numeric import Floats
 from doublure.intervals import Result
+from doublure.measures.series.figures import worst_group
+from doublure.measures.series.groups import channel_pairs, correlation_errors, level_errors
 from doublure.measures.series.nearest_neighbours import NearestSeries
 from doublure.measures.series.statistics import SeriesSetStatistics, compared_steps, mean_profile, wasserstein_by_step
 from doublure.measures.tables.distributions import ColumnFrequencies
@@ -95,6 +97,34 @@ class ChannelCurve(Result):
     baseline: tuple[float | None, ...]
 
 
+class GroupFigures(Result):
+    """Level and correlation of channels within one value of an attribute, where each is furthest off.
+
+    Attributes:
+        attribute: The attribute.
+        value: Its value.
+        words: The value for people.
+        series: Number of real series with it.
+        channel: The channel whose level is furthest off, beyond chance; null where none is known.
+        levels: Its mean, real and synthetic.
+        level_error: The error of that beyond chance, in standard deviations.
+        pair: The two channels whose correlation is furthest off; null where there are none.
+        correlations: Theirs, real and synthetic.
+        correlation_error: Mean absolute error over pairs, beyond chance.
+    """
+
+    attribute: str
+    value: str
+    words: str
+    series: int
+    channel: str | None = None
+    levels: tuple[float, float] | None = None
+    level_error: float | None = None
+    pair: tuple[str, str] | None = None
+    correlations: tuple[float, float] | None = None
+    correlation_error: float | None = None
+
+
 class SeriesPair(Result):
     """A synthetic series and its nearest real one, in the first channel. Holds a real series.
 
@@ -159,6 +189,31 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStati
                 words = _in_words(value, column.from_time)
                 place = {"channel": name, "attribute": attribute, "value": value, "words": words}
                 found.append(ValueProfile(steps=tuple(steps.tolist()), **place, **own))
+    return tuple(found)
+
+
+def group_figures(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[GroupFigures, ...]:
+    """Return the figures of each value of each attribute."""
+    real, own = statistics["real"].groups, statistics["value"].groups
+    levels, correlations = np.abs(level_errors(real, own)), np.abs(correlation_errors(real, own))
+    means, names = worst_group(correlations), list(schema.channels)
+    pairs = channel_pairs(len(names))
+    found = []
+    keys = [(name, value, column) for name, column in schema.attributes.items() for value in key_names(column)]
+    for place, (attribute, value, column) in enumerate(keys):
+        more: dict[str, Any] = {}
+        if np.isfinite(levels[place]).any():
+            worst = int(np.nanargmax(levels[place]))
+            both = float(real.levels.values[place, worst]), float(own.levels.values[place, worst])
+            more |= {"channel": names[worst], "levels": both, "level_error": float(levels[place, worst])}
+        if np.isfinite(correlations[place]).any():
+            worst = int(np.nanargmax(correlations[place]))
+            first, second = pairs[worst]
+            both = float(real.correlations.values[place, worst]), float(own.correlations.values[place, worst])
+            more |= {"pair": (names[first], names[second]), "correlations": both}
+            more |= {"correlation_error": float(means[place])}
+        words, series = _in_words(value, column.from_time), int(real.series[place])
+        found.append(GroupFigures(attribute=attribute, value=value, words=words, series=series, **more))
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,11 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import codes_of, groups_of
 from doublure.encode.numeric import Floats
 from doublure.intervals import finite
+from doublure.measures.series.groups import GroupStatistics, group_statistics
 from doublure.schema.series import SeriesSchema
+
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 MOST_STEPS = 200
 """Most steps of a series compared one by one and drawn, spread evenly."""
@@ -44,6 +49,9 @@ class SeriesSetStatistics:
         changes: Channel -> the size of every change from a step to the next, sorted; none across a gap.
         steepest: Channel -> the largest of these of each series that has any, sorted.
         missing: The share of steps without a value.
+        gaps: Channel -> the length of each stretch of steps without a value, sorted.
+        shared_gaps: Of the steps at which a channel has no value, the share at which another has none either.
+        groups: Levels and correlations of channels, over all series and by attribute.
     """
 
     series: Series
@@ -58,6 +66,9 @@ class SeriesSetStatistics:
     changes: Mapping[str, Floats]
     steepest: Mapping[str, Floats]
     missing: float
+    gaps: Mapping[str, Floats]
+    shared_gaps: float | None
+    groups: GroupStatistics
 
 
 def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatistics:
@@ -65,6 +76,8 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
     channels = {name: series.channel(name) for name in schema.channels}
     heights = {name: _heights(values) for name, values in channels.items()}
     ramps = {name: sorted_changes(values) for name, values in channels.items()}
+    gone = {name: np.isnan(values) & series.inside for name, values in channels.items()}
+    sizes = {name: groups_of(column) for name, column in schema.attributes.items()}
     return SeriesSetStatistics(
         series=series,
         profiles={name: mean_profile(values) for name, values in channels.items()},
@@ -78,6 +91,9 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
         changes={name: found[0] for name, found in ramps.items()},
         steepest={name: found[1] for name, found in ramps.items()},
         missing=float(np.isnan(series.values[series.inside]).mean()) if series.inside.any() else 0.0,
+        gaps={name: sorted_gaps(own) for name, own in gone.items()},
+        shared_gaps=share_of_shared(sum(own.astype(np.int64) for own in gone.values())),
+        groups=group_statistics(np.stack(list(channels.values()), axis=2), encode_attributes(schema, series), sizes),
     )
 
 
@@ -184,11 +200,30 @@ def sorted_changes(values: Floats) -> tuple[Floats, Floats]:
     return np.sort(sizes[known]), np.sort(largest)
 
 
+def mean_ramp(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> float | None:
+    """Return the mean size of changes from a step to the next, as a share of the real one; None without changes."""
+    own, theirs = real.changes[name], other.changes[name]
+    return float(theirs.mean() / own.mean()) if len(own) and len(theirs) and own.mean() > 0 else None
+
+
 def share_steeper(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> float | None:
     """Return the share of series that change more from a step to the next than any real one; None without changes."""
     if not len(real.steepest[name]) or not len(other.steepest[name]):
         return None
     return float((other.steepest[name] > real.steepest[name][-1]).mean())
+
+
+def sorted_gaps(gone: Flags) -> Floats:
+    """Return the lengths of all stretches of marked steps ``(N, length)``, sorted."""
+    edges = np.diff(np.pad(gone, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    found: Floats = np.sort(np.nonzero(edges == -1)[1] - np.nonzero(edges == 1)[1]).astype(np.float64)
+    return found
+
+
+def share_of_shared(channels: Counts) -> float | None:
+    """Return the share of steps with two gaps or more among those with any, of channels' gaps at each step."""
+    any_gap = int((channels > 0).sum())
+    return int((channels > 1).sum()) / any_gap if any_gap else None
 
 
 def sorted_runs(real: SeriesSetStatistics, other: SeriesSetStatistics, name: str) -> tuple[Floats, Floats]:

@@ -38,7 +38,7 @@ from doublure.measures.tables.special_values import SpecialValues, special_value
 from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.unlisted import UnlistedValues, open_lists
 from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
-from doublure.measures.tables.verdict import verdict
+from doublure.measures.tables.verdict import beaten_scores, verdict
 from doublure.measures.tables.weighted import WeightedFigures, weighted_figures
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
@@ -128,6 +128,11 @@ class TableEvaluation(Evaluation):
             self.unlisted,
             kept_aside=self.rows.kept_aside,
         )
+
+    @property
+    @override
+    def beaten(self) -> frozenset[str]:
+        return frozenset(score.key for score in beaten_scores(self.scores))
 
 
 def evaluate_table(

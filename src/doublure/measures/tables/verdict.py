@@ -23,7 +23,6 @@ _CAN_BE_BEATEN = frozenset(
     {"accuracy", "auc", "average_precision", "macro_f1", "pairs", "association", "quantile_pairs", "k_marginal"}
 )
 _HARDLY = 0.01
-_SLIGHT = 0.005
 _NOWHERE = 0.02
 MOST_NAMED = 3
 """Most columns, pairs or rules that a sentence names."""
@@ -279,14 +278,16 @@ def _lose_too(points: Sequence[float]) -> str:
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
     found = seen_warning(kept_aside)
-    beaten = [
-        score.name[:1].lower() + score.name[1:] for score in scores if score.key in _CAN_BE_BEATEN and _beaten(score)
-    ]
-    if beaten:
+    if beaten := [score.name[:1].lower() + score.name[1:] for score in beaten_scores(scores)]:
         found.append(f"Independent columns, which know no relation at all, do better at: {'; '.join(beaten)}.")
     if utility is not None:
         found += _lost_classes(utility)
     return tuple(found)
+
+
+def beaten_scores(scores: Sequence[Score]) -> list[Score]:
+    """Return the figures at which independent columns do better, though nothing makes them right there."""
+    return [score for score in scores if score.key in _CAN_BE_BEATEN and score.beaten]
 
 
 def _incoherent(rules: StateRules) -> list[str]:
@@ -337,17 +338,6 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
     ]
     more = f" and {counted(len(off) - MOST_NAMED, 'more column')}" if len(off) > MOST_NAMED else ""
     return [f"Do not rely on these totals and averages: {'; '.join(named)}{more}."]
-
-
-def _beaten(score: Score) -> bool:
-    """Whether the synthetic rows are clearly worse than independent columns, and than real rows."""
-    if score.value is None or score.baseline is None or score.real is None:
-        return False
-    if score.goal == "high":
-        return min(score.baseline, score.real) - score.value > _SLIGHT * score.width
-    # In a small table even other real rows are further off than independent columns, which repeat its frequencies.
-    worse = max(score.baseline, score.real)
-    return score.value - worse > max(_SLIGHT, 0.1 * worse)
 
 
 def _lost_classes(utility: Utility) -> list[str]:

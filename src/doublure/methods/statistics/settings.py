@@ -21,7 +21,7 @@ _ROUNDED = "the operating system's own stream, exact rounded normals"
 _OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
     "radius", "memory", "grouped", "level_groups", "common_share", "own_tables", "exact_tables", "calm", "candidates",
-    "steepest", "cut_noise",
+    "steepest", "shared_gaps", "cut_noise",
 }  # fmt: skip
 LEARNED_BY_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
@@ -324,6 +324,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         candidates: Series drawn for each that is kept, so that levels, spreads, peaks and runs are as frequent as noisy
             histograms say; 1: these are not released. None: 8.
         steepest: Whether these histograms hold the largest change of each series, too; None: if they tell its tail.
+        shared_gaps: Whether channels share gaps as a noisy mean of each two says; None: if it tells one step a series.
         joint_attributes: Whether attributes are counted in pairs and drawn jointly; None: if some form no groups, and
             there are at most 100,000 combinations of values.
         cut_noise: Noise of the share of series on one side of a cut, at one step; filled in by the plan.
@@ -346,6 +347,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         "candidates": 1,
         "joint_attributes": False,
         "steepest": False,
+        "shared_gaps": False,
     }
 
     model: Literal["copula", "chains"] | None = None
@@ -362,6 +364,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     joint_attributes: bool | None = None
     candidates: int | None = Field(default=None, ge=1, le=64)
     steepest: bool | None = None
+    shared_gaps: bool | None = None
     cut_noise: float | None = Field(default=None, ge=0)
     groups: int = Field(default=18, ge=2, le=100)
     levels: int = Field(default=8, ge=1, le=64)

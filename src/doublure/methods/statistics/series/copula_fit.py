@@ -1,9 +1,10 @@
 """Releases of count trees and products of normal scores, and the copula built from them.
 
-There are up to five releases:
+There are up to six releases:
 
 1. Trees of counts give each step's table, ``(parts, cells + 1)`` cumulative shares; a part is a step of a channel.
-2. If steps may be missing, counts of pairs of steps give a Markov chain of gaps.
+2. If steps may be missing, counts of pairs of steps give a Markov chain of gaps, and a noisy mean of each two channels
+   how often theirs stand together.
 3. If series are many, trees within groups give each group tables of its own.
 4. The tables turn a series into normal scores. One noisy sum of outer products of the scores' cosines gives means,
    effects of attributes, and covariances.
@@ -53,6 +54,7 @@ from doublure.methods.statistics.series.marginal_tables import (
     cumulative,
     step_masses,
 )
+from doublure.methods.statistics.series.shared_gaps import expected_steps, gap_factor, shared_steps
 from doublure.methods.statistics.series.smooth_density import smooth_shares
 from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
@@ -117,6 +119,7 @@ def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaSh
         calm=bool(settings.calm),
         candidates=settings.candidates or 1,
         steepest=bool(settings.steepest),
+        shared_gaps=bool(settings.shared_gaps) and sum(places.may_be_missing) > 1,
     )
 
 
@@ -218,6 +221,10 @@ class _Fit:
         present = np.ones((len(sizes), shape.length))
         if copula_plan.GAPS in self._paid:
             self._series = self._gaps(present)
+        if copula_plan.SHARED_GAPS in self._paid:
+            self._shared_gaps = self._count_shared_gaps()
+        if shape.shared_gaps:
+            self._join_gaps(np.zeros(sum(shape.missing)))
         if always:
             each = trees.noise / trees.weights[0, 0]
             counted = roots[always, : self._shortest].mean()
@@ -277,10 +284,10 @@ class _Fit:
         if self._places.ends:
             reach = np.maximum(count_reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
         self._counted_gaps = [(counted[place], reach, noise) for place in range(len(gappy))]
+        self._reach = np.minimum(np.append(series, reach) / series, 1)
         for place, channel in enumerate(gappy):
             missing = self._place_gaps(place)
-            alive = np.minimum(np.append(series, reach) / series, 1)
-            present[channel] = np.maximum((1 - missing) * alive, _LEAST)
+            present[channel] = np.maximum((1 - missing) * self._reach, _LEAST)
         return series
 
     def _place_gaps(self, place: int, never: float = 0.0) -> Floats:
@@ -296,6 +303,34 @@ class _Fit:
         chances, missing = gap_chances(others, series=(1 - never) * reach, deviation=noise)
         self._made.gaps[place] = torch.from_numpy(chances).float()
         return missing
+
+    def _count_shared_gaps(self) -> tuple[Floats, float]:
+        """Release the mean share of steps at which two channels both have a gap, and return it with its noise.
+
+        It is released even if a bought fact shows that fewer than two channels have gaps.
+        """
+        shape = self._shape
+        pairs = math.comb(sum(shape.missing), 2)
+        size = max(1, pairs)
+
+        def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+            shares = torch.zeros(len(body), size, dtype=torch.float64)
+            shares[:, :pairs] = shared_steps(body, shape.sizes, shape.missing)
+            return (shares / math.sqrt(size)).float(), torch.ones(len(body), 1)
+
+        noise = self._noise(copula_plan.SHARED_GAPS, Sensitivity.of_length(self._most, 1))
+        query = BoundedSums(factors=factors, shape=(size, 1), max_records=self._most, noise=noise)
+        counted = self._released(copula_plan.SHARED_GAPS, query).astype(np.float64).reshape(size)[:pairs]
+        scale = math.sqrt(size) / self._series
+        return counted * scale, noise * scale
+
+    def _join_gaps(self, never: Floats) -> None:
+        """Store how gaps of two channels go together; ``never`` is the share of series without any value of each."""
+        counted, noise = self._shared_gaps
+        chances = self._made.gaps.double().numpy()
+        expected = expected_steps(chances, never, self._reach)
+        factor = gap_factor(counted, expected, noise=noise, channels=len(chances))
+        self._made.gap_factor.copy_(torch.from_numpy(factor))
 
     def _attribute_pairs(self) -> list[Floats] | None:
         """Release pairs of attributes, and return their shares; None where they are not drawn jointly."""
@@ -530,6 +565,8 @@ class _Fit:
             for place, share in enumerate(never):
                 self._place_gaps(place, float(share))
             made.never.copy_(torch.from_numpy(never))
+            if shape.shared_gaps:
+                self._join_gaps(never)
             body, condition = self._drawn(whole, count, each=self._shape.candidates)
             drawn = looks(body)
         bins = to_bins(drawn, cuts)

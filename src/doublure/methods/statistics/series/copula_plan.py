@@ -33,9 +33,10 @@ from doublure.training.settings import Work
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 Ints = npt.NDArray[np.int64]
 
-TABLES, GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS, STEEPEST_LOOKS = (
+TABLES, GAPS, SHARED_GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS, STEEPEST_LOOKS = (
     "count each step's values in trees",
     "count steps without a value in pairs",
+    "average how many steps without a value two channels share",
     "count attributes in pairs",
     "count each group's values in trees",
     "add up products of normal scores",
@@ -139,6 +140,12 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     steepest = settings.steepest
     if steepest is None:
         steepest = settings.candidates != 1 and _tells_tail(schema, noise_multiplier)
+    shared, gappy = settings.shared_gaps, gappy_channels(schema)
+    if shared and gappy < 2:
+        remedy = "leave it out, or declare that two channels may be missing"
+        raise SettingError("needs two channels with gaps", field="shared_gaps", remedy=remedy)
+    if shared is None:
+        shared = gappy > 1 and _tells_a_step(schema, shared_gap_noise(schema, noise_multiplier))
     joint = settings.joint_attributes
     if joint is None:
         combinations = math.prod(groups_of(each) for each in schema.attributes.values())
@@ -153,6 +160,7 @@ def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
             "exact_tables": exact,
             "calm": calm,
             "steepest": steepest,
+            "shared_gaps": shared,
             "cut_noise": float(f"{noise:.4g}"),
         }
     )
@@ -171,6 +179,35 @@ def _tells_tail(schema: SeriesSchema, noise_multiplier: float) -> bool:
     return 2 * noise * math.sqrt(bins) <= tail
 
 
+def gappy_channels(schema: SeriesSchema) -> int:
+    """Return the number of channels that may have gaps."""
+    return sum(schema.may_have_gaps(name) for name in schema.channels)
+
+
+def gap_noise(schema: SeriesSchema, noise_multiplier: float) -> float:
+    """Return the noise of the share of steps at which a channel has no value.
+
+    Of each pair of steps, that is half of the count with a gap at one, and all of that with one at both.
+    """
+    return noise_multiplier * math.sqrt(1.5 * gappy_channels(schema) / GAP_SHARE) / schema.public_units
+
+
+def shared_gap_noise(schema: SeriesSchema, noise_multiplier: float) -> float:
+    """Return the noise of the share of steps at which two channels have none, mean over pairs of channels.
+
+    A series' shares of all pairs have length 1 at most: so has their mean, times the root of their number.
+    """
+    return noise_multiplier / math.sqrt(CALM_SHARE) / schema.public_units
+
+
+def _tells_a_step(schema: SeriesSchema, noise: float) -> bool:
+    """Return whether one missing step a series stands out, at two deviations of a share of steps.
+
+    No schema says how many steps are missing. Fewer than one a series leave nothing to draw in most of them.
+    """
+    return 2 * noise * schema.length <= 1
+
+
 def looks(settings: SeriesStatisticsSettings) -> str:
     """Return the purpose of the release that counts what series look like, by what it counts."""
     return STEEPEST_LOOKS if settings.steepest else LOOKS
@@ -181,6 +218,8 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
     found = {TABLES: TABLE_SHARE}
     if any(schema.may_have_gaps(name) for name in schema.channels):
         found[GAPS] = GAP_SHARE
+    if settings.shared_gaps:
+        found[SHARED_GAPS] = CALM_SHARE
     if settings.joint_attributes:
         found[ATTRIBUTES] = ATTRIBUTE_SHARE
     if settings.own_tables:
@@ -272,19 +311,41 @@ def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
 
 
 def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
-    """Return a warning if units are too few for realistic correlations of channels and steps."""
+    """Return warnings if units are too few for realistic correlations of channels and steps, or for gaps."""
     noise = settings.cut_noise
-    if noise is None or noise <= _MOST_NOISE_OF_CHANNELS:
+    if noise is None:
         return ()
-    what = "channels and steps" if len(schema.channels) > 1 else "steps"
-    values = len(schema.channels) * schema.length
-    if noise > _HARDLY_AGREES:
-        said = f"expect little more than averages, and {what} that hardly agree"
-    else:
-        said = f"expect {what} that agree less than real ones do"
+    found = []
+    if noise > _MOST_NOISE_OF_CHANNELS:
+        what = "channels and steps" if len(schema.channels) > 1 else "steps"
+        values = len(schema.channels) * schema.length
+        if noise > _HARDLY_AGREES:
+            said = f"expect little more than averages, and {what} that hardly agree"
+        else:
+            said = f"expect {what} that agree less than real ones do"
+        found.append(
+            f"{schema.public_units} units are few for series of {values} values: the share of series above a value is "
+            f"known to ±{noise:.2g}, so {said}; give more units or epsilon, or longer steps"
+        )
+    gaps = gap_noise(schema, _multiplier(schema, noise))
+    if gappy_channels(schema) and not _tells_a_step(schema, gaps):
+        found.append(
+            f"noise hides gaps: {_hidden(schema, gaps)}, and the schema does not say how many there are; give more "
+            "units or epsilon, or gaps: drop"
+        )
+    return tuple(found)
+
+
+def _multiplier(schema: SeriesSchema, noise: float) -> float:
+    """Return the noise multiplier of a plan from the noise of a cut, which it keeps."""
+    return noise / cut_noise(schema, 1.0)
+
+
+def _hidden(schema: SeriesSchema, noise: float) -> str:
+    steps = schema.public_units * schema.unit.max_records * schema.length
     return (
-        f"{schema.public_units} units are few for series of {values} values: the share of series above a value is "
-        f"known to ±{noise:.2g}, so {said}; give more units or epsilon, or longer steps",
+        f"up to {min(steps, math.ceil(2 * noise * steps)):,} missing steps of a channel, of {steps:,}, are within two "
+        "deviations of noise"
     )
 
 
@@ -298,4 +359,12 @@ def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[s
     if groups:
         tables = "with tables of their own" if settings.own_tables else "with means and covariances of their own"
         lines.append(f"Groups: {' x '.join(groups)}, {tables}")
+    if gappy_channels(schema) and settings.cut_noise is not None:
+        lines.append(f"Gaps: {_hidden(schema, gap_noise(schema, _multiplier(schema, settings.cut_noise)))}")
+    if gappy_channels(schema) > 1:
+        lines.append(
+            "Gaps of two channels stand together as often as a noisy mean says"
+            if settings.shared_gaps
+            else "Gaps fall independently by channel: of real ones, some may stand together"
+        )
     return tuple(lines)

@@ -52,6 +52,12 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
                 if model == "chains"
                 else "leave it out, or raise candidates",
             )
+        if settings.shared_gaps and model == "chains":
+            raise SettingError(
+                "chains draw gaps of each channel apart",
+                field="shared_gaps",
+                remedy="leave it out, or set model=copula",
+            )
         channels = len(schema.channels)
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         declared = sum(schema.may_be_missing(name) for name in schema.channels)

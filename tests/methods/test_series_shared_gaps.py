@@ -1,0 +1,200 @@
+"""Gaps that channels share: what is asked of a series, what noisy answers give, and what plans say of gaps."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import air
+import numpy as np
+import pytest
+import torch
+from scipy.special import ndtr
+from scipy.stats import multivariate_normal
+from series_fits import answers_of, fit_series
+
+import doublure as db
+from doublure.data.series import Series
+from doublure.errors import SettingError
+from doublure.methods.statistics.series import copula_plan
+from doublure.methods.statistics.series.gap_chains import gap_chances
+from doublure.methods.statistics.series.shared_gaps import (
+    _STRENGTHS,
+    _both_below,
+    expected_steps,
+    gap_factor,
+    shared_steps,
+)
+
+UNITS = 1500
+
+
+def planned(units: int = UNITS, epsilon: float = 10.0, text: str = "", **changes) -> db.Plan:
+    schema = db.Schema.parse(text or air.text(units))
+    return db.plan(schema, method="statistics", epsilon=epsilon, delta=1e-5, **changes)
+
+
+@pytest.fixture(scope="module")
+def real():
+    return air.days(UNITS, 1, lasting=12.0, gaps=0.02)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def made(folder, real):
+    plan = planned(bins=16)
+    ledger = db.Ledger.create(folder / "ledger", dataset="days", epsilon=5000.0, delta=0.5)
+    return db.fit(air.arrays(real), plan, ledger=ledger, out=folder / "run", seed=1)
+
+
+def days_of(sampled) -> Series:
+    return Series(values=sampled.values, channels=sampled.channels, attributes=sampled.attributes)
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+def test_gaps_stand_together_as_often_as_real_ones(made, real):
+    drawn = made.sample(UNITS, seed=2)
+    assert air.shared_gaps(days_of(drawn)) == pytest.approx(air.shared_gaps(real), abs=0.2)
+    assert air.shared_gaps(days_of(drawn)) > 0.4
+    gone, own = np.isnan(drawn.values), np.isnan(real.values)
+    assert gone.mean((0, 1)) == pytest.approx(own.mean((0, 1)), abs=0.04)
+    for one, other in combinations(range(3), 2):
+        both = (gone[:, :, one] & gone[:, :, other]).mean()
+        assert both == pytest.approx((own[:, :, one] & own[:, :, other]).mean(), abs=0.04)
+
+
+def test_it_is_saved_and_loaded_and_goes_on(made, folder):
+    assert np.array_equal(
+        db.load(folder / "run").sample(20, seed=3).values, made.sample(20, seed=3).values, equal_nan=True
+    )
+    long = made.sample(200, steps=36, seed=4)
+    gone = np.isnan(long.values)
+    assert (gone.sum(2) > 1).sum() > 0.4 * (gone.sum(2) > 0).sum()
+
+
+def test_one_series_moves_the_mean_by_one_at_most(tmp_path, real):
+    few = real.take(np.arange(200))
+    plan = planned(200, 200.0, bins=16, candidates=1, shared_gaps=True)
+    data = air.arrays(few)
+    purposes, queries, ask = answers_of(lambda: fit_series(tmp_path, data, plan, air.text(200)), bins=16, curve=1 / 3)
+    at = purposes.index(copula_plan.SHARED_GAPS)
+    silent = real.take(np.arange(1))
+    silent.values[:] = np.nan
+    base = few.take(np.arange(5))
+    more = Series(
+        values=np.concatenate([base.values, silent.values]),
+        channels=base.channels,
+        attributes=few.take(np.arange(6)).attributes,
+    )
+    one, other = ask(base)[at], ask(more)[at]
+    moved = (np.asarray(other.total, dtype=float) - np.asarray(one.total, dtype=float)) * (one.unit or 1.0)
+    assert np.sqrt((moved**2).sum()) == pytest.approx(1, abs=1e-3)
+    assert np.sqrt((moved**2).sum()) <= queries[at].sensitivity.l2 * (1 + 1e-12)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def test_steps_that_two_channels_miss_are_counted():
+    """Of three channels of two cells the second has no gaps; 2.5 is a gap, and 3.5 lies behind the series' end."""
+    gap, end = 2.5, 3.5
+    body = torch.tensor([
+        [[gap, gap, 0.5, gap], [0.5] * 4, [gap, 1.5, gap, gap]],
+        [[0.5, 0.5, end, end], [0.5, 0.5, end, end], [0.5, gap, end, end]],
+    ])  # fmt: skip
+    assert shared_steps(body, (2, 2, 2), (True, False, True)).tolist() == [[0.5], [0.0]]
+    assert shared_steps(body, (2, 2, 2), (False, False, True)).shape == (2, 0)
+
+
+def test_two_normal_numbers_lie_below_limits_as_often_as_is_known():
+    for first, second in ((-1.0, 0.5), (-2.0, -1.8), (0.3, 0.3)):
+        found = _both_below(np.array(first), np.array(second))
+        for place in (0, 20, 40, 60):
+            rho = _STRENGTHS[place]
+            known = multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([first, second])
+            assert found[place] == pytest.approx(known, abs=2e-4)
+
+
+def test_expected_steps_are_those_that_chains_have():
+    draw, place = np.random.default_rng(0), 48
+    chances = np.array([[[0.05, 0.05], [0.04, 0.7], [0.06, 0.7]], [[0.1, 0.1], [0.08, 0.5], [0.07, 0.6]]])
+    never, reach = np.array([0.1, 0.2]), np.array([1.0, 1.0, 0.5])
+    rho = _STRENGTHS[place]
+    factor = np.linalg.cholesky([[1, rho], [rho, 1]])
+    uniform = ndtr(draw.standard_normal((200_000, 4, 2)) @ factor.T)
+    nothing, gone = uniform[:, 3] < never, np.zeros((200_000, 2), dtype=bool)
+    total = 0.0
+    for step in range(3):
+        chance = np.where(gone, chances[:, step, 1], chances[:, step, 0])
+        gone = uniform[:, step] < chance
+        total += reach[step] * ((gone | nothing).all(1)).mean() / 3
+    assert expected_steps(chances, never, reach)[0, place] == pytest.approx(total, abs=2e-3)
+
+
+def test_what_noise_hides_falls_independently():
+    chances = np.tile([[0.05, 0.7]], (3, 10, 1))
+    expected = expected_steps(chances, np.zeros(3), np.ones(10))
+    truth = expected[:, 50]
+    sure = gap_factor(truth, expected, noise=1e-6, channels=3)
+    assert (sure @ sure.T)[0, 1] == pytest.approx(_STRENGTHS[50], abs=0.02)
+    hidden = gap_factor(truth, expected, noise=10.0, channels=3)
+    assert hidden @ hidden.T == pytest.approx(np.eye(3), abs=1e-2)
+    # One pair alone shares gaps, and the noise lets it be told.
+    alone = np.array([expected[0, 55], expected[1, 0], expected[2, 0]])
+    own = gap_factor(alone, expected, noise=1e-6, channels=3)
+    assert (own @ own.T)[0, 1] > 0.8
+    assert np.abs((own @ own.T)[2, :2]).max() < 0.15
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_how_gaps_of_channels_stand():
+    """By public figures alone, and no more than a hundredth of the budget is for it."""
+    many, few = planned(), planned(60, 1.0)
+    assert many.settings.shared_gaps is True
+    assert few.settings.shared_gaps is False
+    assert copula_plan.SHARED_GAPS in [each.purpose for each in many.touches]
+    assert copula_plan.SHARED_GAPS not in [each.purpose for each in few.touches]
+    assert "Gaps of two channels stand together as often as a noisy mean says" in many.explain()
+    assert "Gaps fall independently by channel" in few.explain()
+    assert "missing steps of a channel, of 18,000, are within two deviations of noise" in many.explain()
+    assert not any("noise hides gaps" in warning for warning in many.warnings)
+    assert any("noise hides gaps: up to" in warning for warning in few.warnings)
+
+
+def test_the_noise_of_a_share_of_gaps_is_what_it_is_said_to_be():
+    """Chains are estimated from noisy counts alone: their noise, again and again, is that of the forecast."""
+    plan = planned(bins=16)
+    access = next(each for each in plan.touches if each.purpose == copula_plan.GAPS)
+    schema = plan.schema
+    said = copula_plan.gap_noise(schema, copula_plan._multiplier(schema, plan.settings.cut_noise))
+    draw, found = np.random.default_rng(0), []
+    for _ in range(200):
+        counted = np.full((11, 2, 2), UNITS / 4) + draw.normal(0, access.event.scale, (11, 2, 2))
+        found.append(gap_chances(counted, series=UNITS, deviation=access.event.scale)[1].mean())
+    assert np.std(found) == pytest.approx(said, rel=0.25)
+
+
+def test_an_earlier_plan_shares_none():
+    written = planned(shared_gaps=False).to_json()
+    earlier = {**written, "settings": {key: own for key, own in written["settings"].items() if key != "shared_gaps"}}
+    assert not db.Plan.from_json(earlier, reprice=False).settings.shared_gaps
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "said"),
+    [
+        (air.text(UNITS).replace("precision: 0, missing: true", "precision: 0, missing: false"), {}, "two channels"),
+        (air.text(UNITS), {"model": "chains"}, "chains draw gaps"),
+    ],
+)
+def test_shared_gaps_where_there_are_none_are_refused(text, changes, said):
+    with pytest.raises(SettingError, match=said) as caught:
+        planned(text=text, shared_gaps=True, **changes)
+    assert caught.value.field == "shared_gaps"
