@@ -503,7 +503,7 @@ def test_a_fact_that_is_lost_or_told_for_nothing_is_caught(monkeypatch, shared, 
 
 
 def test_an_owner_that_notes_what_is_marked_already_is_caught(monkeypatch, shared):
-    plant(monkeypatch, Silo, "_note", ("access.purpose in self._reservation.drawn", "False"))
+    plant(monkeypatch, Silo, "_note", ("own.mark_of(number) in own.drawn", "False"))
     with pytest.raises(AssertionError):
         check_a_fact_whose_note_is_gone_is_not_told_again(shared)
 

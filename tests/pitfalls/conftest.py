@@ -269,6 +269,9 @@ class Memory(NullWorkspace):
     def save_schema(self, schema: Schema) -> None:
         self.trace.public["schema"] = schema.to_yaml()
 
+    def mark_of(self, number: int) -> str:
+        return f"fact {number}"
+
     def noise_drawn(self, what: str) -> None:
         self.trace.public["drawn"].append(what)
 

@@ -108,11 +108,14 @@ def test_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_pa
     check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
 
 
+MARKED = "self._reservation.noise_drawn(self._reservation.mark_of(self._plan.answered_facts.index(access)))"
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
         (Mechanism, "release", DRAWN_FIRST),
-        (running.FitRun, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
+        (running.FitRun, "_authorise", [(MARKED, "pass")]),
     ],
     ids=["marked afterwards", "not marked"],
 )
