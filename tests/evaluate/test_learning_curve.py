@@ -38,8 +38,8 @@ def test_a_class_that_the_first_images_lack_counts_as_missed() -> None:
 
 def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
-    real = optimizers.Adam.step
-    monkeypatch.setattr(optimizers.Adam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
+    real = optimizers.EagerAdam.step
+    monkeypatch.setattr(optimizers.EagerAdam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
     test, _ = shades(5, 5)
     for size in (20, 300, 3000):
         training, classes = shades(size, 4)

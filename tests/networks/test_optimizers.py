@@ -18,7 +18,7 @@ def test_the_compiler_of_torch_is_not_imported(name: str, monkeypatch: pytest.Mo
         monkeypatch.delattr(method, "__dynamo_disable", raising=False)  # which an earlier import left
     monkeypatch.setitem(sys.modules, "torch._dynamo", None)
     weight = torch.nn.Parameter(torch.ones(3))
-    optimizer = getattr(optimizers, name)([weight], 0.1)
+    optimizer = getattr(optimizers, f"Eager{name}")([weight], 0.1)
     weight.square().sum().backward()
     optimizer.step()
     optimizer.load_state_dict(optimizer.state_dict())

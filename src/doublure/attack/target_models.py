@@ -59,7 +59,7 @@ def train(
 
     from doublure.networks import optimizers
 
-    optimizer = optimizers.Adam(network.parameters(), RATE)
+    optimizer = optimizers.EagerAdam(network.parameters(), RATE)
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(inputs), generator=source), BATCH):
             optimizer.zero_grad()

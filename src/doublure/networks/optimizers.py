@@ -7,7 +7,7 @@ from inspect import unwrap
 import torch
 
 
-class _Eager(torch.optim.Optimizer):
+class _EagerOptimizer(torch.optim.Optimizer):
     """An optimizer whose methods are those that torch wraps: its wrappers import the compiler."""
 
     add_param_group = unwrap(torch.optim.Optimizer.add_param_group)
@@ -16,19 +16,19 @@ class _Eager(torch.optim.Optimizer):
     zero_grad = unwrap(torch.optim.Optimizer.zero_grad)
 
 
-class Adam(_Eager, torch.optim.Adam):
+class EagerAdam(_EagerOptimizer, torch.optim.Adam):
     """Adam, as torch has it."""
 
     step = torch.no_grad()(unwrap(torch.optim.Adam.step))
 
 
-class RMSprop(_Eager, torch.optim.RMSprop):
+class EagerRMSprop(_EagerOptimizer, torch.optim.RMSprop):
     """RMSprop, as torch has it."""
 
     step = torch.no_grad()(unwrap(torch.optim.RMSprop.step))
 
 
-class SGD(_Eager, torch.optim.SGD):
+class EagerSGD(_EagerOptimizer, torch.optim.SGD):
     """Gradient descent, as torch has it."""
 
     step = torch.no_grad()(unwrap(torch.optim.SGD.step))

@@ -86,7 +86,7 @@ class _Training:
         self._learning = {key: module.to(job.device) for key, module in modules.items()}
         self._averages = {key: copy.deepcopy(module) for key, module in self._learning.items()}
         weights = [weight for module in self._learning.values() for weight in module.parameters()]
-        self._optimizer = optimizers.Adam(weights, settings.autoencoder_lr)
+        self._optimizer = optimizers.EagerAdam(weights, settings.autoencoder_lr)
         self.done = 0
         kept = self._checkpoints.load()
         if kept is not None:

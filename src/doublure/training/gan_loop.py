@@ -143,7 +143,7 @@ class Adversaries:
         self.critic = critic_of(settings, job.encoder, initial).to(self._device)
         self.flat = _flatten(self.critic)
         self._critic_optimizer = _optimizer(settings, self.flat)
-        self._generator_optimizer = optimizers.Adam(
+        self._generator_optimizer = optimizers.EagerAdam(
             self.generator.parameters(), settings.generator_lr, betas=settings.betas
         )
         self.iterations = 0
@@ -339,10 +339,10 @@ def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.SecretDraws:
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
     if settings.critic_optimizer == "adam":
-        return optimizers.Adam([flat], settings.critic_lr, betas=settings.betas)
+        return optimizers.EagerAdam([flat], settings.critic_lr, betas=settings.betas)
     if settings.critic_optimizer == "rmsprop":
-        return optimizers.RMSprop([flat], settings.critic_lr)
-    return optimizers.SGD([flat], settings.critic_lr)
+        return optimizers.EagerRMSprop([flat], settings.critic_lr)
+    return optimizers.EagerSGD([flat], settings.critic_lr)
 
 
 def _flatten(module: nn.Module) -> nn.Parameter:

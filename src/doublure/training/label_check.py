@@ -134,7 +134,7 @@ def _trained(
             drawn = draw(noise.to(job.device), torch.eye(classes)[own].to(job.device))
             parts.append(((drawn + 1) * 127.5).round().clamp(0, 255).byte().cpu())  # a quarter of the memory
     images = torch.cat(parts)
-    adam = optimizers.Adam(classifier.parameters(), lr=_RATE)
+    adam = optimizers.EagerAdam(classifier.parameters(), lr=_RATE)
     for _ in range(min(_MOST_EPOCHS, math.ceil(_MOST_SEEN / count))):
         job.check_stop()
         for rows in torch.split(torch.randperm(count, generator=source), _BATCH):

@@ -252,7 +252,7 @@ def _learn(
     batches = max(1, len(training) // BATCH)
     if epochs is None:
         epochs = count_steps(len(training)) // batches
-    optimizer = optimizers.Adam(model.parameters(), rate)
+    optimizer = optimizers.EagerAdam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
     for epoch in range(epochs):

@@ -268,7 +268,7 @@ class GeneratorFit:
         self.generator, self.average = (
             _network(job.encoder, settings, job.seed).to(job.device) for _ in ("generator", "average")
         )
-        self._optimizer = optimizers.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
+        self._optimizer = optimizers.EagerAdam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
         self._noise = torch.Generator().manual_seed(job.seed + 1)
         self.done = 0
         self.distance = math.nan

@@ -117,7 +117,7 @@ def fit_chain(
     of_step = _STEP_SPREAD * tables.tilt
     spreads = (_START_SPREAD, _START_SPREAD, _CLASS_SPREAD, _OWN_SPREAD, of_step, _EFFECT_SPREAD)
     parameters = (first, common, following, own, shift, added)
-    optimiser = optimizers.Adam(parameters, lr=_RATE, betas=(0.9, 0.99))
+    optimiser = optimizers.EagerAdam(parameters, lr=_RATE, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
 
     def logits() -> tuple[Tensor, Tensor]:

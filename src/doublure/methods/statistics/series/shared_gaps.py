@@ -100,5 +100,4 @@ def gap_factor(counted: Floats, expected: Floats, *, noise: float, channels: int
     whole = np.eye(channels)
     for place, (one, other) in enumerate(combinations(range(channels), 2)):
         whole[one, other] = whole[other, one] = np.interp(wanted[place], expected[place], _STRENGTHS)
-    found: Floats = np.linalg.cholesky(nearest_positive(whole))
-    return found
+    return np.asarray(np.linalg.cholesky(nearest_positive(whole)), dtype=np.float64)
