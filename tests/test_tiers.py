@@ -105,7 +105,7 @@ def test_fits_draw_few_rows_where_nobody_looks_at_them(request, test, drawn):
     from doublure.methods.statistics.tables import work
 
     assert all(
-        (HERE / name).exists() for name in (*quick_estimates.WHOLE, *quick_estimates.MOVED, *rehearsals.REHEARSED)
+        (HERE / name).exists() for name in (*quick_estimates.WHOLE, *quick_estimates.COUNTED, *rehearsals.REHEARSED)
     )
     try:
         quick_estimates.choose(HERE / test)

@@ -4,8 +4,8 @@ A fit of `statistics` draws rows to rake shares and to fit the target, and serie
 of how near its draws come to the data let it draw all of them. Classifiers of tables are forests and boosted trees:
 rows of a few columns need no hundred.
 
-Where what one unit moves is asked alone, posteriors take one step of each descent: what is asked next follows from
-noisy answers, however closely they were read.
+Where only what is counted matters, posteriors take one step of each descent: what is asked next follows from noisy
+answers, however closely they were read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ WHOLE = (
     "end_to_end/test_ranks.py",
 )
 """Folders and files of tests whose fits draw all of them; so do those of every process that a test starts."""
-MOVED = ("pitfalls/test_relational.py", "pitfalls/test_related_levels.py")
-"""Folders and files of tests of what one unit moves, by many fits to neighbours."""
+COUNTED = (
+    "databases/test_counting.py",
+    "databases/test_units.py",
+    "federated/test_silos.py",
+    "pitfalls/test_related_levels.py",
+    "pitfalls/test_relational.py",
+)
+"""Folders and files of tests of what is counted: how far one unit moves it, or whether it is the same elsewhere."""
 FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
 _STILL, _FLAT = posterior._STILL, posterior._FLAT
@@ -45,5 +51,5 @@ def choose(test: Path) -> None:
     """Say how many rows and series the next fits draw, and whether a posterior's descents end after a step."""
     whole = tiers.ALL or tiers.is_among(test, WHOLE)
     work.DRAWN, copula_plan.LOOKED_AT = (MANY, _MANY_SERIES) if whole else (FEW, _FEW_SERIES)
-    once = not tiers.ALL and tiers.is_among(test, MOVED)
+    once = not tiers.ALL and tiers.is_among(test, COUNTED)
     posterior._STILL, posterior._FLAT = (math.inf, math.inf) if once else (_STILL, _FLAT)
