@@ -50,7 +50,7 @@ _BLANKS = (
     "controller", "purpose, and its legal basis", "impact assessment, of which date", "who may receive the release",
     "how long the run folder and internal/ are kept", "who answers the people in the data",
 )  # fmt: skip
-"""What law often asks for and no run folder knows (GDPR, articles 6, 13, 30 and 35)."""
+"""Facts that law often asks for and no run folder knows (GDPR, articles 6, 13, 30 and 35)."""
 _ONE_PLACE = (
     (
         "the person who ran the fit",
