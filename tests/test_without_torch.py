@@ -290,7 +290,7 @@ NETWORKS = {
     "methods.statistics.series.chain_fit", "methods.statistics.series.copula_fit",
     "methods.statistics.series.coarse_scores", "methods.statistics.series.group_scores",
     "methods.statistics.series.joint_attributes", "methods.statistics.series.looks",
-    "methods.statistics.series.step_counts",
+    "methods.statistics.series.shared_gaps", "methods.statistics.series.step_counts",
     "methods.statistics.series.transition_tables", "methods.statistics.tables.group_rows",
 }  # fmt: skip
 """What computes in torch, and may import it; every other module is imported without."""

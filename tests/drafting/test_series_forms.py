@@ -91,7 +91,7 @@ def test_parts_of_a_moment_are_joined_by_lines_that_work(tmp_path, monkeypatch):
     made = drafted("air.csv", kind="series")
     assert made.schema.series.time == "time"
     assert [*made.schema.channels] == ["PM2.5"]
-    assert any("No numbers the rows, and is left out" in said for said in made.first)
+    assert any("No differs in nearly every row, and is left out" in said for said in made.first)
     exec("\n".join(said.strip() for said in made.first if said.startswith("  ")))
     joined = pd.read_csv("joined.csv", parse_dates=["time"])
     assert [*joined.columns] == ["time", "No", "PM2.5"]
@@ -189,3 +189,18 @@ def test_forms_need_enough_cells():
     assert not repeats(many)
     assert repeats(many // 2)
     assert not numbers_rows(pd.Series(["a"] * 60))
+
+
+def test_a_text_of_its_own_in_every_row_is_never_proposed_as_the_unit():
+    """Named in ``unit.id`` it would hide one reading, and no station."""
+    many = 200
+    frame = pd.DataFrame(
+        {
+            "time": pd.date_range("2020-01-01", periods=50, freq="h").repeat(4),
+            "station_id": [f"S{row}" for row in range(many)],
+            "load": 1.5,
+        }
+    )
+    first = drafted(frame, kind="series").first
+    assert any("station_id differs in nearly every row" in said for said in first)
+    assert not any("If station_id" in said for said in first)

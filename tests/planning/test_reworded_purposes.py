@@ -9,7 +9,7 @@ import pytest
 
 import doublure as db
 from doublure.access import exchanged, same_accesses
-from doublure.errors import BudgetRefused, DoublureError, InputError, PrivacyWarning, RunFolderError
+from doublure.errors import BudgetRefused, DoublureError, GateFailed, InputError, PrivacyWarning, RunFolderError
 from doublure.planning import planner, plans
 from doublure.releasing.generator import publish
 
@@ -168,6 +168,8 @@ def test_a_bundle_of_before_is_verified_and_its_generator_loaded(small, tmp_path
     reworded()
     assert db.verify(tmp_path / "gen", ledger=ledger)
     assert db.load(tmp_path / "gen").plan.touches[0].purpose.startswith("now ")
+    with pytest.raises(GateFailed, match="words its accesses otherwise"):  # a forger's words, for all that it can tell
+        db.verify(tmp_path / "gen")
 
 
 def test_a_plan_that_was_charged_in_other_words_is_not_charged_again(small, tmp_path, reworded):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -37,8 +36,8 @@ def names_pictures(first: Mapping[str, pd.Series[Any]]) -> str | None:
         first: The first cells of columns. Private.
     """
     for name, cells in first.items():
-        texts = [str(cell).strip().lower() for cell in cells.dropna()]
-        named = sum(PurePath(text).suffix in ENDINGS for text in texts)
+        texts = [cell.strip().lower() for cell in cells.dropna() if isinstance(cell, str)]
+        named = sum(text.endswith(ENDINGS) for text in texts)
         if len(texts) >= _FEWEST and named >= SHARE * len(texts):
             return name
     return None

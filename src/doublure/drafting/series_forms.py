@@ -27,7 +27,7 @@ SHARED = (
     "{{name: series, id: none}}"
 )
 """The notice to the owner of rows that are series, of which several begin at one moment."""
-_STEP = re.compile(r"(.+)_0*(\d+)", re.ASCII)
+_STEP = re.compile(r"(.+)_0*(\d{1,9})", re.ASCII)
 _NUMBERS = ("integer", "real")
 _PARTS = {
     "year": ("year", "yr", "yyyy"),
@@ -184,7 +184,9 @@ class TableForms:
             for name, storage in left.items()
             if storage in ("integer", "text") and name not in (*steps.columns, *parts.values(), *windows.values())
         ]
-        alone = [name for name in names if (differs if steps.channels else numbers_rows)(first[name])]
+        alone = [
+            name for name in names if (differs if steps.channels or left[name] == "text" else numbers_rows)(first[name])
+        ]
         say = [name for name in names if name not in alone and (left[name] == "text" or steps.channels)]
         doubled = time is not None and "time_of_day" not in windows and repeats(first[time])
         return cls(steps=steps, parts=parts, alone=tuple(alone), others=tuple(say), time=time if doubled else None)
@@ -203,7 +205,8 @@ class TableForms:
                 f"only one series of a {word} would be hidden. Give all series of one {word} the same {shown}, or "
                 "write unit: {name: series, id: none}."
                 if self.wide
-                else f"{shown} numbers the rows, and is left out: as unit.id it would make each reading a unit."
+                else f"{shown} differs in nearly every row, and is left out: "
+                "as unit.id it would make each reading a unit."
             )
         if self.time is not None:
             named = " or ".join(map(printable, self.others))

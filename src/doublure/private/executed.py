@@ -145,6 +145,8 @@ class Executed:
             RunFolderError: It is not what this access writes.
         """
         with _of_this_plan("internal"):
+            if entry["purpose"] != access.purpose and entry["purpose"] in {each.purpose for each in self._ran}:
+                raise ValueError
             ran = _read(access, entry)
         if ran is not None and ran.draws > self.draws(access):
             self._ran[access] = ran

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from doublure._version import __version__
 from doublure.errors import InputError, counted, printable
 from doublure.releasing.catalogue_names import NAMES
 from doublure.releasing.cells import same
@@ -64,7 +65,7 @@ class CheckedRules(NamedTuple):
 
 
 def check_contents(
-    folder: Path, card: Mapping[str, Any], about: Mapping[str, str]
+    folder: Path, card: Mapping[str, Any], about: Mapping[str, str], *, vouched: bool = False
 ) -> tuple[dict[str, Any], CheckedRules | None]:
     """Compare a bundle's files with its card and its dictionary; of a registered kind the dictionary alone.
 
@@ -72,6 +73,8 @@ def check_contents(
         folder: The bundle, whose files are those that the card lists.
         card: The contents of ``card.json``.
         about: The metadata of files, without the version that made them.
+        vouched: Whether a ledger or a known signature vouches for the card. Without, a generator's card of this
+            version has this version's words of purposes.
 
     Returns:
         The data dictionary, of a generator that of its schema; the rules that rows keep, None where there are no rows.
@@ -81,7 +84,7 @@ def check_contents(
     """
     listed = {str(entry["path"]): entry.get("rows") for entry in card["files"]}
     if DICTIONARY not in listed:
-        return _check_generator(folder, card, set(listed)), None
+        return _check_generator(folder, card, set(listed), vouched=vouched), None
     try:
         described = files.read_json(folder / DICTIONARY, "dictionary")
         if files.json_bytes(described) != (folder / DICTIONARY).read_bytes():
@@ -339,15 +342,17 @@ def _check_noisy_tables(
 # -- a generator -----------------------------------------------------------------------------------------------------
 
 
-def _check_generator(folder: Path, card: Mapping[str, Any], listed: set[str]) -> dict[str, Any]:
+def _check_generator(folder: Path, card: Mapping[str, Any], listed: set[str], *, vouched: bool) -> dict[str, Any]:
     from doublure.releasing.dictionary import dictionary
 
     if listed - {PAGE} != set(published.FILES):
         raise ContentMismatch("lists other files than a bundle or a generator holds", "card files")
     try:
-        schema, touches = published.documents(folder)
+        schema, touches, own = published.documents(folder)
     except (InputError, KeyError, ValueError, TypeError) as error:
         raise ContentMismatch(getattr(error, "message", "does not hold together"), published.FILES[0]) from None
     if touches != card.get("touches"):
         raise ContentMismatch("was made by another plan than the card's", published.FILES[0])
+    if touches != own and not vouched and card.get("doublure_version") == __version__:
+        raise ContentMismatch(f"words its accesses otherwise than doublure {__version__} does", published.FILES[0])
     return dictionary(schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +74,11 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _squared_shift(event: Mapping[str, Any]) -> float | None:
     """Return the square of what one unit moves, over the noise, of all steps; None unless these are whole Gaussians."""
-    if event["type"] == "gaussian" and event["sample_rate"] == 1:
+    if event["type"] == "gaussian" and event["sampling"] and event["sample_rate"] == 1:
         return _positive(_paid_steps(event)) / _positive(event["noise_multiplier"]) ** 2
     if event["type"] == "discrete-gaussian" and (event["records"] != 1 or event["scale"] >= _SMOOTH):
-        return _positive(int(event["tables"])) * (_positive(event["records"]) / _positive(event["scale"])) ** 2
+        moved = operator.index(event["records"])  # a fraction of a record moves nothing
+        return _positive(int(event["tables"])) * (_positive(moved) / _positive(event["scale"])) ** 2
     return None
 
 

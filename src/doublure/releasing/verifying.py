@@ -108,7 +108,8 @@ def verify(
     executed = _checked_flag(card)
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
-    described, rules = _checked_contents(folder, card)
+    vouched = record is not None or (signature is not None and signature.known)
+    described, rules = _checked_contents(folder, card, vouched=vouched)
     page = _checked_page(folder, card, described, record, signature)
     _check_catalogues(folder, card, described, record, signature)
     if not _is_written_once(card, content):
@@ -301,11 +302,13 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
 
 
-def _checked_contents(folder: Path, card: dict[str, Any]) -> tuple[dict[str, Any], CheckedRules | None]:
+def _checked_contents(
+    folder: Path, card: dict[str, Any], *, vouched: bool
+) -> tuple[dict[str, Any], CheckedRules | None]:
     """Return the data dictionary and the rules that all rows keep, once the files match it and the card."""
     about = {"watermark": str(card["watermark"]), "guarantee": str(card["guarantee"]["sentence"])}
     try:
-        return check_contents(folder, card, about)
+        return check_contents(folder, card, about, vouched=vouched)
     except ContentMismatch as error:
         raise refusal(error.what, error.field) from None
 

@@ -88,10 +88,10 @@ def read(folder: Path) -> Synthesizer:
     return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
 
 
-def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
-    """Return the schema and the data accesses of a published generator, without building a network.
+def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a published generator's schema and data accesses, without building a network.
 
-    The accesses are as its maker worded them: a card of it says the same.
+    The accesses are returned as its file words them, as a card of it does, and as this version words them.
 
     Raises:
         RunFolderError: As :func:`read`.
@@ -99,7 +99,7 @@ def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
     _, schema, plan, guarantee = _vouched_for(folder)
     weights.read(folder / weights.FILE, schema, plan, guarantee)
     written = json.loads(read_arrays(folder / weights.FILE)[0]["plan"])
-    return schema, list(written["touches"])
+    return schema, list(written["touches"]), [access.to_json() for access in plan.touches]
 
 
 def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee]:
