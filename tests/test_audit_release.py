@@ -142,7 +142,7 @@ def test_noise_that_is_scaled_is_found(audit, pictures):
     with program("audit_fits").half_the_noise():
         found = transcript(audit, pictures)
     assert found["accused"]
-    assert found["variance"] == pytest.approx(0.25, abs=6 * found["variance_error"])
+    assert found["variance"] == pytest.approx(0.25, rel=6 * found["variance_error"])
 
 
 def test_transcripts_that_move_further_than_is_claimed_are_found(audit, monkeypatch, pictures):
