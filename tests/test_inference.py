@@ -36,9 +36,12 @@ def population(draw, rows):
     return age, sex, ill.astype(int)
 
 
-def synthesizer(draw, *, noise=NOISE, rows=ROWS, biased=0):
-    """Return what stands in for a fit: noisy tables of a sample, and rows drawn from what they say."""
-    age, sex, ill = population(draw, rows)
+def synthesizer(draw, *, noise=NOISE, rows=ROWS, biased=0, schema=DECLARED, alike=1):
+    """Return what stands in for a fit: noisy tables of a sample, and rows drawn from what they say.
+
+    So many rows are alike, as those of a household are.
+    """
+    age, sex, ill = (each.repeat(alike) for each in population(draw, rows // alike))
     counts = np.zeros((10, 3, 2), dtype=np.int64)
     np.add.at(counts, (age, sex, ill), 1)
 
@@ -60,7 +63,7 @@ def synthesizer(draw, *, noise=NOISE, rows=ROWS, biased=0):
             "ill": pd.Categorical.from_codes(ill[again], ["no", "yes"]),
         }
     )
-    return SimpleNamespace(schema=DECLARED, tables=tables, default_n=rows, sample=lambda n, seed: frame)
+    return SimpleNamespace(schema=schema, tables=tables, default_n=rows, sample=lambda n, seed: frame)
 
 
 def covered(ask, true, **how):
@@ -85,6 +88,50 @@ ASKED = {
     "a slope": (lambda syn: inference.logistic(syn, "ill", "yes", ["age", "sex"])[1], AGE_ODDS),
     "a contrast": (lambda syn: inference.logistic(syn, "ill", "yes", ["age", "sex"])[2], SEX_ODDS[1]),
 }
+
+
+HOUSEHOLDS = db.Schema.parse(
+    SCHEMA.replace("units: 3000", "units: 1000\nunit: {name: household, id: hh, max_records: 3}")
+    + "  hh: {type: id, missing: false}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "true"),
+    [
+        (lambda syn: inference.shares(syn, "sex")[0], 0.6),
+        (lambda syn: inference.mean(syn, "age"), 4.5),
+        (lambda syn: inference.logistic(syn, "ill", "yes", ["age"])[1], None),
+    ],
+)
+def test_rows_of_one_unit_that_are_alike_are_no_more_than_one(ask, true):
+    """Sampling counts as often as a unit may have rows; as single rows they would hold too seldom."""
+    if true is None:
+        exact = synthesizer(np.random.default_rng(0), noise=0.0, rows=600_000)
+        true = ask(exact).value
+    held, _ = covered(ask, true, noise=3.0, schema=HOUSEHOLDS, alike=3)
+    alone, _ = covered(ask, true, noise=3.0, alike=3)
+    assert 0.91 <= held <= 0.99
+    assert alone < 0.85
+
+
+def test_a_function_sees_the_columns_that_it_names_alone(monkeypatch):
+    syn = synthesizer(np.random.default_rng(0))
+    frame = syn.sample(1, 0)
+    drawn = [frame, frame.iloc[::-1], frame]
+    seen = []
+
+    def asked(rows):
+        seen.append([*rows])
+        return {"young": ((rows["age"] < 3).mean(), 1e-4)}
+
+    inference.estimate(syn, asked, ["age"], syntheses=drawn)
+    assert seen == [["age"]] * 3
+    with pytest.raises(SettingError, match="is looked at and not named") as refused:
+        inference.estimate(syn, lambda rows: {"ill": ((rows["ill"] == "yes").mean(), 1e-4)}, ["age"], syntheses=drawn)
+    assert refused.value.field == "columns: ill"
+    with pytest.raises(KeyError, match="nonsense"):
+        inference.estimate(syn, lambda rows: {}["nonsense"], ["age"], syntheses=drawn)
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -6,9 +6,11 @@ that is linear in the counts, so that noise leaves it unbiased:
 
 * sum over cells of count · u(cell; estimate) = 0.
 
-Its variance is that of the sum over the squared slope (a sandwich: Huber 1967). A cell adds count · u² for sampling,
-as the rows are a sample of a population, and σ² · u² for the noise. Rows of a cell of several numbers are at their mean
-in synthetic rows; how far it may be off adds the variance of an even spread over the cell.
+Its variance is that of the sum over the squared slope (a sandwich: Huber 1967). A cell adds count · u² for sampling, as
+units are a random sample of a population, and σ² · u² for the noise. Where a unit may have k rows, the variance of its
+sum of u is at most k times that of k single rows (Cauchy and Schwarz), so that sampling counts k times. Rows of a cell
+of several numbers are at their mean in synthetic rows; how far it may be off adds the variance of an even spread over
+the cell.
 
 A logistic regression on two columns needs no table of all three. Its equation, sum of x · (y - p(x)), takes x · y from
 the table of each column and the outcome, and x · p(x) from the table of the two: it stays linear in the counts. Tables
@@ -118,7 +120,7 @@ def shares(syn: Synthesizer, column: str, *, seed: int = 0) -> tuple[IntervalEst
     found = []
     for place, name in enumerate(table.cells[0]):
         inside = np.arange(len(table.cells[0])) == place
-        value, error = _mean(table, inside.astype(np.float64), np.zeros(len(inside)))
+        value, error = _mean(table, inside.astype(np.float64), np.zeros(len(inside)), syn.schema.most_records)
         naive = cells.naive_mean(cells.place == place)
         found.append(_estimate(f"{column} = {name}", value, error, naive).within(0.0, 1.0))
     return tuple(found)
@@ -191,7 +193,8 @@ def logistic(
     counts = table.counts.reshape(-1, len(y)).astype(np.float64)
     seen = np.abs(design[usable]).any(0)
     found, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
-    found[seen], errors[seen] = fitted(design[usable][:, seen], counts[usable], y, table.standard_error**2)
+    noise, most = table.standard_error**2, syn.schema.most_records
+    found[seen], errors[seen] = fitted(design[usable][:, seen], counts[usable], y, noise, most)
     drawn = np.zeros(table.counts.shape)
     drawn_in = [cells.place for cells in axes] + [AxisCells(syn, target, table.cells[-1], rows).place]
     inside = np.all([place >= 0 for place in drawn_in], axis=0)
@@ -220,14 +223,16 @@ def estimate(
 
     Args:
         syn: A synthesizer whose fit bought tables.
-        ask: Takes a table of rows; returns name -> estimate and its variance, as if the rows were a sample of people.
+        ask: Takes a table of rows, with these columns alone; returns name -> estimate and its variance, as if the rows
+            were a random sample.
         columns: The columns that it looks at. Each two of them must have been counted together.
         syntheses: Those that were drawn, or their number.
         n: Rows of each that is drawn; None: as many as there are units.
         seed: Of all draws.
 
     Raises:
-        SettingError: Some of these columns were not counted together, or there are no syntheses of this fit.
+        SettingError: Some of these columns were not counted together, it looks at another, or there are no syntheses
+            of this fit.
 
     Example:
         >>> def ratio(rows):
@@ -241,9 +246,10 @@ def estimate(
     drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
     if not drawn:
         raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
-    found, rows, unknown = [ask(frame) for frame in drawn], len(drawn[0]) / syn.default_n, (math.nan, math.inf)
+    found, rows, unknown = [_asked(ask, frame, columns) for frame in drawn], len(drawn[0]), (math.nan, math.inf)
+    each = rows / syn.default_n * syn.schema.most_records
     return tuple(
-        combine(*zip(*(each.get(name, unknown) for each in found), strict=True), each=rows, name=name)
+        combine(*zip(*(one.get(name, unknown) for one in found), strict=True), each=each, name=name)
         for name in found[0]
     )
 
@@ -264,8 +270,8 @@ def combine(
     Args:
         estimates: ``(m,)`` from each synthesis. Where one is not finite, the interval is of all numbers. So it is
             where all are the same: the figure moves in steps, as a median does, and hides how uncertain it is.
-        variances: ``(m,)`` of each, as if its rows were a sample of people.
-        each: Rows of a synthesis for each private row.
+        variances: ``(m,)`` of each, as if its rows were a random sample.
+        each: Rows of a synthesis for each private row, times the most rows of a unit.
         name: What is estimated.
 
     Raises:
@@ -334,7 +340,7 @@ def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame) -> Interva
         columns=table.columns, cells=(tuple(np.array(table.cells[0], dtype=object)[there]),),
         counts=table.counts[there], standard_error=table.standard_error,
     )  # fmt: skip
-    value, error = _mean(known, cells.at[there], cells.spread[there])
+    value, error = _mean(known, cells.at[there], cells.spread[there], syn.schema.most_records)
     numbers = cells.numbers[np.isfinite(cells.numbers)]
     found, own = _estimate(f"mean of {column}", value, error, cells.naive_mean(numbers)), syn.schema.columns[column]
     found = found if own.ends is None else found.within(*own.ends)
@@ -434,13 +440,38 @@ def _total_noise(table: NoisyTable) -> float:
     return table.counts.size * table.standard_error**2
 
 
-def _mean(table: NoisyTable, at: Floats, spread: Floats) -> tuple[float, float]:
-    """Return the mean over a table's rows of a number for each cell, and its standard error."""
+def _asked(
+    ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]], rows: pd.DataFrame, columns: Sequence[str]
+) -> Mapping[str, tuple[float, float]]:
+    """Return what a function says of some columns of rows.
+
+    Raises:
+        SettingError: It looks at a column that was not named.
+    """
+    try:
+        return ask(rows[[*dict.fromkeys(columns)]].copy())
+    except KeyError as error:
+        if (name := error.args[0]) not in rows.columns:
+            raise
+        raise SettingError(
+            "is looked at and not named", field=f"columns: {name}", remedy="name every column that the function sees"
+        ) from None
+
+
+def _mean(table: NoisyTable, at: Floats, spread: Floats, most: int) -> tuple[float, float]:
+    """Return the mean over a table's rows of a number for each cell, and its standard error.
+
+    Args:
+        table: The table.
+        at: ``(cells,)`` the number.
+        spread: ``(cells,)`` the variance of numbers within a cell.
+        most: Most rows of a unit.
+    """
     counts = table.counts.astype(np.float64)
     rows = max(1.0, float(counts.sum()))
     value = float(counts @ at) / rows
     share = np.maximum(counts, 0) / rows
-    sampling = max(0.0, float(counts @ ((at - value) ** 2))) + float(np.maximum(counts, 0) @ spread)
+    sampling = most * (max(0.0, float(counts @ ((at - value) ** 2))) + float(np.maximum(counts, 0) @ spread))
     noise = table.standard_error**2 * float(((at - value) ** 2).sum())
     return value, math.sqrt((sampling + noise) / rows**2 + float(share**2 @ spread))
 
@@ -528,7 +559,7 @@ def _logistic_of_tables(
     at = [*(cells.place for cells in paired), cell_places(syn.schema.columns[target], beside[0].cells[1], rows[target])]
     there = np.all([place >= 0 for place in at], axis=0)
     np.add.at(drawn, tuple(place[there] for place in at), 1)
-    found, naive = fitted_of_pairs(tables, y, own, paired, margins, drawn)
+    found, naive = fitted_of_pairs(tables, y, own, paired, margins, drawn, syn.schema.most_records)
     return tuple(
         _estimate(name, value, error, _interval(*other))
         for name, value, error, *other in zip(*found, *naive[1:], strict=True)

@@ -69,7 +69,7 @@ def clear_cells(table: NoisyTable, axis: int, y: Floats) -> ClearCells:
     return ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
 
 
-def fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[Floats, Floats]:
+def fitted(design: Floats, counts: Floats, y: Floats, variance: float, most: int = 1) -> tuple[Floats, Floats]:
     """Return coefficients of a logistic regression on noisy counts, and their standard errors.
 
     Args:
@@ -77,6 +77,7 @@ def fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[
         counts: ``(cells, values)``.
         y: ``(values,)`` one for the modelled value, else zero.
         variance: Of the noise of each count.
+        most: Most rows of a unit.
     """
     if not design.size:
         return np.zeros(design.shape[1]), np.full(design.shape[1], np.inf)
@@ -85,7 +86,7 @@ def fitted(design: Floats, counts: Floats, y: Floats, variance: float) -> tuple[
     found, chance = _solved(x, rows, x.T @ counts @ y, np.zeros(len(x)))
     curve = (x * (rows * chance * (1 - chance))[:, None]).T @ x
     squares = (y[None] - chance[:, None]) ** 2
-    weight = np.maximum((counts * squares).sum(1), 0) + variance * squares.sum(1)
+    weight = most * np.maximum((counts * squares).sum(1), 0) + variance * squares.sum(1)
     inverse = np.linalg.pinv(curve)
     errors = np.sqrt(np.maximum(np.diag(inverse @ ((x * weight[:, None]).T @ x) @ inverse), 0))
     return found / scale, errors / scale
@@ -98,6 +99,7 @@ def fitted_of_pairs(
     paired: Sequence[AxisCellFacts],
     margins: Sequence[NoisyTable],
     drawn: Floats,
+    most: int = 1,
 ) -> tuple[Coefficients, Coefficients]:
     """Return coefficients on two columns from three tables, and those of synthetic rows.
 
@@ -105,7 +107,7 @@ def fitted_of_pairs(
 
     * sum of x · y · n over cells of a column and the target = sum of x · p(x) · n over cells of the two columns.
 
-    Their variance is that of noise in both sums, of the sampling of people by the model (x x' p (1 - p) n), and of
+    Their variance is that of noise in both sums, of the sampling of units by the model (x x' p (1 - p) n), and of
     where numbers lie in their cells: a shift of a cell moves the second sum by b · x · p (1 - p) · n, of slope b. Where
     noise hides how the two columns vary together, all errors are infinite.
 
@@ -116,6 +118,7 @@ def fitted_of_pairs(
         paired: The columns' cells in the last one.
         margins: Tables of one of these columns, which make the others more certain.
         drawn: ``(cells, cells, values)`` synthetic rows in cells of the last table, and of the target.
+        most: Most rows of a unit.
     """
     *beside, both = tables
     columns = [_Explaining(*each) for each in zip(own, beside, y, strict=True)]
@@ -140,7 +143,7 @@ def fitted_of_pairs(
     weakest = told * (x @ np.linalg.eigh(curve)[1][:, 0]) ** 2
     hidden = agreed.variance(np.concatenate([np.zeros(sums.shape[1]), weakest])[None])[0, 0]
     if weakest @ n > _CLEAR * math.sqrt(hidden):
-        variance = curve + agreed.variance(np.concatenate([sums, -(x * chance[:, None]).T], axis=1))
+        variance = most * curve + agreed.variance(np.concatenate([sums, -(x * chance[:, None]).T], axis=1))
         for begin, (each, cells, at) in zip(begins, read, strict=False):
             if cells.at is not None:
                 moved = found[begin] * np.stack([np.bincount(at, part * n * told, len(cells.names)) for part in x.T])
