@@ -304,6 +304,16 @@ def test_what_was_not_counted_is_refused(ask, field):
     assert refused.value.field == field
 
 
+def test_a_computed_column_is_refused_with_the_one_that_it_follows_from():
+    syn = synthesizer(np.random.default_rng(1))
+    told = DECLARED.to_plain()
+    told["columns"]["old"] = {"type": "integer", "bounds": [0, 18], "missing": False}
+    syn.schema = db.Schema.from_plain({**told, "constraints": [{"formula": {"of": "old", "from": "2 * age"}}]})
+    for ask in (lambda: inference.mean(syn, "old"), lambda: inference.logistic(syn, "sex", "m", ["old"])):
+        with pytest.raises(SettingError, match="old: was not counted; old is computed from age: ask for age"):
+            ask()
+
+
 def test_a_mean_is_shown_with_the_digits_that_its_interval_tells():
     row = MeanInterval(column="n", value=-0.18871, low=0.0, high=0.4612, naive_low=-0.1, naive_high=0.3, real=0.066)
     assert row.shown == ("0.00", "0.00", "0.46", "−0.10", "0.30", "0.07")

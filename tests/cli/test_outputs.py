@@ -88,6 +88,16 @@ def test_rows_and_drafts_are_written_once(doublure, house, monkeypatch):
         assert doublure(*VERBS[verb], name, "--force").code == 0
 
 
+def test_a_plan_replaces_a_file_of_another_kind_by_force_alone(doublure, house, monkeypatch):
+    monkeypatch.chdir(house)
+    line = doublure(*VERBS["plan"], "codes.csv").line
+    assert line == "doublure: codes.csv: already exists and is no plan; choose another -o, or give --force"
+    for target in ("people.ledger", "s.yaml", "run/plan.json"):
+        assert doublure(*VERBS["plan"], target, "--force").code == 2, target
+    assert doublure(*VERBS["plan"], "codes.csv", "--force").code == 0
+    assert db.Plan.load("codes.csv").method == "gan"
+
+
 def test_force_spares_ledgers_runs_bundles_and_what_is_read(doublure, house, monkeypatch):
     """A file of its own that sampling does not read is what --force is for, and a draft may replace a schema."""
     monkeypatch.chdir(house)

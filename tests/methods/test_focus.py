@@ -100,6 +100,24 @@ def test_what_is_no_column_or_pair_is_refused_in_one_line(wrong):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message", "remedy"),
+    [
+        ("a & b & c", "a & b & c names 3 columns", 'name at most two: "one & other"'),
+        ("twice", "twice is computed from once, and is not counted", "ask for once"),
+        ("a & twice", "twice is computed from once, and is not counted", "ask for once"),
+    ],
+)
+def test_a_focus_says_what_may_be_asked_for(wrong, message, remedy):
+    plain = db.Schema.parse(SCHEMA).to_plain()
+    for name, most in (("once", 9), ("twice", 18)):
+        plain["columns"][name] = {"type": "integer", "bounds": [0, most], "missing": False}
+    schema = db.Schema.from_plain({**plain, "constraints": [{"formula": {"of": "twice", "from": "2 * once"}}]})
+    with pytest.raises(SettingError) as refused:
+        db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", focus=(wrong,))
+    assert (refused.value.field, refused.value.message, refused.value.remedy) == ("focus", message, remedy)
+
+
 def test_a_pair_with_the_target_may_be_in_focus():
     assert planned(focus=("a & y",)).settings.focus == ("a & y",)
 

@@ -80,6 +80,16 @@ def test_a_column_that_is_counted_beside_another_has_no_error_of_its_own():
         least_epsilon(places, [{"column": "lon", "within": 0.2}, {"column": "lat", "within": 0.2}], delta=DELTA)
 
 
+def test_a_want_of_another_key_names_the_keys_and_one_of_a_computed_column_its_source():
+    with pytest.raises(SettingError, match=r"do not know \(mean\); they know column, pair, value, rows, within"):
+        least({"mean": "age", "within": 100})
+    plain = SCHEMA.to_plain()
+    plain["columns"]["old"] = {"type": "integer", "bounds": [0, 198], "missing": False}
+    schema = db.Schema.from_plain({**plain, "constraints": [{"formula": {"of": "old", "from": "2 * age"}}]})
+    with pytest.raises(SettingError, match=r"not counted: old is computed from age \(ask for age\)"):
+        least_epsilon(schema, [{"column": "old", "within": 0.1}], delta=DELTA)
+
+
 @pytest.mark.parametrize("given", [[], {}, "x: [", "age"])
 def test_what_is_no_list_of_wants_is_refused(given, tmp_path):
     if isinstance(given, str):

@@ -26,6 +26,9 @@ BORN = "born: {type: date, bounds: [1950-01-01, 2019-12-31], missing: false}"
 YEARS = "years: {type: integer, bounds: [0, 120], missing: true}"
 YEAR = "year: {type: integer, bounds: [1950, 2030], missing: false}"
 
+HIRED = "hired: {type: year, bounds: [1960, 2020], missing: false}"
+LEFT = "left: {type: year, bounds: [1960, 2024], missing: false}"
+
 OLD = "old: {type: date, bounds: [1900-01-01, 1940-01-01], missing: false}"
 
 
@@ -159,6 +162,53 @@ def test_a_formula_is_arithmetic_and_nothing_else(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "cells", "result"),
+    [
+        ("{formula: {of: years, from: '2024 - hired'}}", {"hired": [1960, 2020]}, [64.0, 4.0]),
+        ("{formula: {of: left, from: 'hired + years'}}", {"hired": [1990], "years": [3]}, [1993.0]),
+        ("{difference: {of: years, from: hired, to: left}}", {"hired": [1990], "left": [2024]}, [34.0]),
+        ("{age: {of: years, born: hired, at: 2024-12-31}}", {"hired": [1960, 2020]}, [64.0, 4.0]),
+        ("{age: {of: years, born: hired, at: left}}", {"hired": [1990], "left": [2001]}, [11.0]),
+        ("{age: {of: years, born: hired, at: to}}", {"hired": [1990], "to": ["2021-12-31"]}, [31.0]),
+        ("{age: {of: years, born: born, at: left}}", {"born": ["1950-12-31"], "left": [2001]}, [51.0]),
+    ],
+)
+def test_a_year_is_a_number_of_rules(rule: str, cells: dict[str, Any], result: list[float]) -> None:
+    years = YEARS if "of: years" in rule else YEARS.replace("true", "false")
+    schema = schema_of(f"{HIRED}, {LEFT}, {BORN}, {TO}, {years}", rule)
+    assert computed(schema, **cells) == result
+
+
+def test_an_age_by_years_is_refused_where_all_of_it_lies_outside_the_bounds() -> None:
+    rule = "{age: {of: years, born: hired, at: left}}"
+    ages = schema_of(f"{HIRED}, {LEFT}, {YEARS}", rule).constraints[0].reach  # type: ignore[attr-defined]
+    columns = schema_of(f"{HIRED}, {LEFT}, {YEARS}", rule).columns
+    assert ages(columns) == ValueRange(-60.0, 64.0)
+    with pytest.raises(SchemaError, match="gives years from 4 to 64, all outside its bounds"):
+        schema_of(f"{HIRED}, {YEARS.replace('[0, 120]', '[80, 120]')}", rule.replace("left", "2024-01-01"))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{at_most: [hired, until]}",
+        "{at_most: [until, left]}",
+        "{range: {of: left, least: hired, most: hired + 30}}",
+        "{sum: {total: left, of: [hired, years]}}",
+    ],
+)
+def test_years_and_whole_numbers_keep_rules_together(rule: str) -> None:
+    until = "until: {type: integer, bounds: [1960, 2024], missing: false}"
+    schema = schema_of(f"{HIRED}, {LEFT}, {until}, {YEARS.replace('true', 'false')}", rule)
+    rng = np.random.default_rng(0)
+    numbers = {name: rng.integers(*map(int, own.limits), 200).astype(float) for name, own in schema.columns.items()}
+    rules = RuleSet(schema.constraints, schema.columns)
+    assert rules.broken(numbers).any()
+    rules.fix(numbers, rng)
+    assert not rules.broken(numbers).any()
+
+
+@pytest.mark.parametrize(
     ("columns", "rule", "words"),
     [
         (f"{FROM}, {TO}, {YEARS}", "{difference: {of: years, from: from, to: to}}", "needs a unit"),
@@ -181,6 +231,9 @@ def test_a_formula_is_arithmetic_and_nothing_else(text: str) -> None:
         (f"{A}, {B}", "{range: {of: a, least: b + 9}}", "no value of a lies in its range"),
         (f"{A}, {B}", "{range: {of: a, most: a + 1}}", "names the column itself"),
         (f"{A}, {TO}", "{range: {of: to, most: a}}", "which is no number"),
+        (f"{FROM}, {TO}, {HIRED}", "{difference: {of: hired, from: from, to: to}}", "which is no number"),
+        (f"{A}, {X}", "{formula: {of: x, from: 'log(a)'}}", "log is no function of formulas"),
+        (f"{A}, {X}", "{formula: {of: x, from: 'min(a)'}}", "min has another number of arguments"),
         (f"{A}, {TO}", "{at_most: [a, to]}", "to be of one type"),
         (f"{YEAR}, {OLD}", "{at_most: [year, old]}", "no value of year"),
     ],

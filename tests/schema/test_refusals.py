@@ -152,6 +152,16 @@ SCHEMA_REFUSALS = [
         "equal",
     ),
     ("doublure: 1\nkind: table\nconstraints: [{equal: [a]}]\ncolumns: {a: {type: boolean}}", "constraints.0", "equal"),
+    (
+        "doublure: 1\nkind: table\nconstraints: [{equal: [a]}]\ncolumns: {a: {type: boolean}}",
+        "constraints.0",
+        "(equal of a)",
+    ),
+    (
+        "doublure: 1\nkind: table\nconstraints: [{range: {of: a}}]\ncolumns: {a: {type: boolean}}",
+        "constraints.0",
+        "range of a has no end",
+    ),
     ("doublure: 1\nkind: table\n1: 2\ncolumns: {a: {type: boolean}}", "1", "quotes"),
     ("columns: &x {a: *x}\ndoublure: 1\nkind: table", "columns.a", "type"),
 ]

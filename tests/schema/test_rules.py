@@ -112,7 +112,7 @@ def always(then: str) -> str:
         (f"{X}, {Y}", "{determines: [x, y], map: {1: a}}", "lacks 9 of the first's 10 values"),
         (f"r: {{type: real, bounds: [0, 1]}}, {Y}", "{determines: [r, y], map: {1: a}}", "a category or an integer"),
         (f"{Y}, {W}", "{determines: [y, w], map: {a: b, b: a}}, {determines: [w, y], map: {a: b, b: a}}", "circle"),
-        (f"{X}, {Y}, {Z}", "{sum: {total: z, of: [x, y]}}", "all integer, or all real"),
+        (f"{X}, {Y}, {Z}", "{sum: {total: z, of: [x, y]}}", "all whole numbers, or all real"),
         (f"{X}, {U}, {Z}", "{sum: {total: z, of: [x, u]}}", "no parts add up"),
         (f"{X}, {Z}", "{sum: {total: z, of: [x]}}", "must be a list of rules"),
         (

@@ -16,10 +16,11 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
+from doublure.drafting.asks import asks_of
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import proposal_for
-from doublure.drafting.whose import likely_id, proposed_units
+from doublure.drafting.whose import id_names, likely_id, proposed_units
 from doublure.errors import DataError, SchemaError
 from doublure.guarantee import formerly_of_records, of_records, protects_records
 from doublure.releasing.generator import publish
@@ -274,6 +275,15 @@ def test_the_owner_is_told_how_often_ids_repeat(
     Path("s.yaml").write_text(NAMED)
     assert run_guarded(app, words) == 4
     assert "MRN: names a patient in several records" in capsys.readouterr().err
+
+
+def test_a_short_declared_list_is_no_id() -> None:
+    """A survey's citizen is one of three groups; an id by its own word stays one, and so does an open list."""
+    text = "doublure: 1\nkind: table\nunits: 9\ncolumns: {citizen: {type: category, values: %s, missing: false}}"
+    of_few, opened = (Schema.parse(text % values) for values in ("[AT, EU, Other]", "undeclared"))
+    many = Schema.parse(text % [f"c{number}" for number in range(100)])
+    assert [[ask.path for ask in asks_of(each)].count("unit.id") for each in (of_few, opened, many)] == [0, 1, 1]
+    assert id_names({"citizen_id": of_few.columns["citizen"]}) == ["citizen_id"]
 
 
 def test_registers_of_people_are_ids_by_their_names() -> None:

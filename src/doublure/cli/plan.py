@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
+from doublure.cli.options import Config, Delta, Epsilon, Force, Json, Method, Settings, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import InputError, SettingError
 
@@ -41,6 +41,7 @@ def plan(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write plan.json.")] = None,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
@@ -52,7 +53,7 @@ def plan(
     from doublure.support.files import check_output
 
     if out is not None:
-        check_output(out, schema, replaces="plan")
+        check_output(out, schema, replaces="plan", forced=force)
     if want is not None and epsilon is not None:
         raise SettingError("stands beside --epsilon, which follows from it", field="--want", remedy="leave one out")
     if preset is not None and want is not None:

@@ -15,7 +15,7 @@ from doublure.drafting.metadata.own_words import asked_missing
 from doublure.drafting.mixed_missing import both_kinds, lone_text
 from doublure.drafting.proposals import rules_for
 from doublure.drafting.storage_types import is_blank
-from doublure.drafting.whose import likely_id, unit_yaml
+from doublure.drafting.whose import id_names, likely_id, unit_yaml
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.rules.determines import Determines
@@ -49,7 +49,7 @@ class Ask(NamedTuple):
 def _of_the_unit(schema: Schema) -> Iterator[Ask]:
     """Yield what is left open of whose records they are, by names alone."""
     unit = schema.unit
-    name = likely_id(name for name, column in schema.columns.items() if not column.identifies)
+    name = likely_id(id_names({name: column for name, column in schema.columns.items() if not column.identifies}))
     who = None if name is None else people_in(name)
     if name is not None and who is not None and unit.id is None and not (unit.each_record or schema.open_ids):
         yield Ask(

@@ -39,7 +39,7 @@ from doublure.drafting.relations import proposed, row_of, rows_named
 from doublure.drafting.series_forms import JOINED, NO_FORMS, TableForms, moment_parts
 from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
 from doublure.drafting.stored_forms import drafted_type, stored_forms, with_dtype
-from doublure.drafting.whose import proposed_units
+from doublure.drafting.whose import id_names, proposed_units
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED
@@ -387,7 +387,7 @@ class Draft:
 
     def _whose(self) -> str:
         """Return the answers to whose records they are, as comments, where a table has a column named as an id."""
-        answers = proposed_units(self.schema.columns) if self.schema.only_columns else ()
+        answers = proposed_units(id_names(self.schema.columns)) if self.schema.only_columns else ()
         return "".join(f"# {answer}\n" for answer in answers)
 
     @property

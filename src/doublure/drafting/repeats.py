@@ -15,9 +15,10 @@ import pandas as pd
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.opening import open_table
+from doublure.drafting.whose import id_names
 from doublure.errors import counted, printable
 from doublure.schema.schema import Schema
-from doublure.schema.unit import is_id_name, people_in
+from doublure.schema.unit import people_in
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeat
     Raises:
         DataError: The container cannot be read, or a column is not there.
     """
+    named = id_names(schema.columns)
     wanted = {
         name: column.missing_tokens
         for name, column in schema.columns.items()
-        if column.identifies or (column.modelled and is_id_name(name) and people_in(name) is not None)
+        if column.identifies or (column.modelled and name in named and people_in(name) is not None)
     }
     ids = _labels(schema, data, wanted)
     found = [RepeatedId(name, own.nunique(), len(own)) for name, own in ids.items()]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from doublure.drafting.code_lists import FEWEST
 from doublure.errors import printable
+from doublure.schema.columns import Column
 from doublure.schema.unit import NO_ID, RECORD, is_id_name, people_in, unit_word
 from doublure.support import yaml12 as yaml_text
 
@@ -26,6 +28,12 @@ def unit_yaml(name: str, several: str = "") -> str:
     """
     more = f", {several}" if several else ""
     return f"unit: {{name: {yaml_text.inline(unit_word(name))}, id: {yaml_text.inline(name)}{more}}}"
+
+
+def id_names(columns: Mapping[str, Column]) -> list[str]:
+    """Return the columns that are named as ids; a person's word beside a short declared list is a category's name."""
+    few = {name for name, column in columns.items() if column.listed and 0 < (column.size or 0) < FEWEST}
+    return [name for name in columns if is_id_name(name, of_few=name in few)]
 
 
 def likely_id(names: Iterable[str]) -> str | None:

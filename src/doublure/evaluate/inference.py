@@ -32,7 +32,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +48,7 @@ from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.columns import Column
+from doublure.schema.rules.rule_set import computed_advice
 from doublure.support.arrays import Floats, Ints
 from doublure.support.guessing import suggest
 from doublure.training.noisy_tables import NoisyTable
@@ -412,7 +413,7 @@ def _table(syn: Synthesizer, columns: tuple[str, ...]) -> NoisyTable:
     found = _tables(syn, columns)
     if not found:
         message = "were not counted together" if len(columns) > 1 else "was not counted"
-        raise SettingError(message, field=" and ".join(columns), remedy=_planned_with([columns]))
+        raise SettingError(message, field=" and ".join(columns), remedy=_planned_with([columns], syn))
     return found[0]
 
 
@@ -614,12 +615,14 @@ def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
     if named:
         message = "was not counted" if len(alone) == len(named) == 1 else "were not counted together"
         raise SettingError(
-            message, field=", ".join(named), remedy=_planned_with([*((name,) for name in alone), *pairs])
+            message, field=", ".join(named), remedy=_planned_with([*((name,) for name in alone), *pairs], syn)
         )
 
 
-def _planned_with(asked: Sequence[tuple[str, ...]]) -> str:
+def _planned_with(asked: Sequence[tuple[str, ...]], syn: Synthesizer) -> str:
     """Return the remedy for columns and pairs that were not counted: the line of a plan that has them counted."""
+    if computed := computed_advice(syn.schema.sources, dict.fromkeys(chain.from_iterable(asked))):
+        return ": ".join(computed)
     if any(len(names) > _IN_PAIRS for names in asked):
         return "ask for pairs of them"
     focus = json.dumps([" & ".join(names) for names in asked], ensure_ascii=False)

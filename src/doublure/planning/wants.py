@@ -24,6 +24,7 @@ from doublure.methods.method import ErrorForecast
 from doublure.planning.plans import Plan, plan
 from doublure.schema import Schema
 from doublure.schema.fact_states import Frozen
+from doublure.schema.rules.rule_set import computed_advice
 from doublure.schema.scalars import label
 from doublure.support import yaml12
 
@@ -220,6 +221,9 @@ def _rows(want: WantedError, schema: Schema) -> float:
 
 def _unanswerable(want: WantedError, schema: Schema, counted: Collection[str]) -> list[str]:
     unknown = [printable(name) for name in want.names if name not in counted]
+    if computed := computed_advice(schema.sources, unknown):
+        message, remedy = computed
+        return [f"asks what is not counted: {message} ({remedy})"]
     if unknown:
         return [f"names no column that is counted ({', '.join(unknown)})"]
     if want.value is None:
@@ -233,7 +237,12 @@ def _unanswerable(want: WantedError, schema: Schema, counted: Collection[str]) -
 
 
 def _fault(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
+    every = error.errors(include_url=False)
+    if unknown := [printable(each["loc"][-1]) for each in every if each["type"] == "extra_forbidden"]:
+        return (
+            f"has a key that wants do not know ({', '.join(unknown)}); they know {', '.join(WantedError.model_fields)}"
+        )
+    first = every[0]
     place = ".".join(str(part) for part in first["loc"])
     said = first["msg"].removeprefix("Value error, ")
     return f"{printable(place)}: {said}" if place else said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -126,16 +126,49 @@ _KNOWN = (
 )
 
 
-def one_line(error: ValidationError) -> SchemaError:
-    """Return the findings as an error on one line: the first key and its remedy, and the other keys that are wrong."""
+def one_line(error: ValidationError, data: object = None) -> SchemaError:
+    """Return the findings as an error on one line: the first key and its remedy, and the other keys that are wrong.
+
+    Args:
+        error: The findings.
+        data: What was read, where it is at hand: a rule is then named by its columns, too.
+    """
     every = error.errors(include_url=False, include_input=False)
     first, message, remedy = _found(every[0])
+    message = _of_rule(message, every[0]["loc"], data)
     others = list(dict.fromkeys(".".join(path) for path, _, _ in map(_found, every[1:]) if path and path != first))
     if others:
         listed = ", ".join(map(printable, others[:_MOST_NAMED]))
         more = f", and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         message += f" (see {listed}{more}, too)"
     return SchemaError(message, field=".".join(first) or "schema", remedy=remedy)
+
+
+def _of_rule(message: str, location: Sequence[int | str], data: object) -> str:
+    """Return a message about a rule with the columns that the rule names, as far as it can be read."""
+    table, place = data, list(location)
+    if place[:1] == ["tables"] and isinstance(table, Mapping) and isinstance(table.get("tables"), Mapping):
+        table, place = table["tables"].get(place[1]), place[2:]
+    if not isinstance(table, Mapping) or place[:1] != ["constraints"] or not isinstance(table.get("constraints"), list):
+        return message
+    columns = {name for key in ("columns", "channels") if isinstance(own := table.get(key), Mapping) for name in own}
+    number = place[1] if len(place) > 1 else None
+    rule = table["constraints"][number] if isinstance(number, int) and number < len(table["constraints"]) else None
+    word = next((each for each in _RULES if isinstance(rule, Mapping) and each in rule), None)
+    names = list(dict.fromkeys(each for each in _texts(rule) if each in columns))
+    if word is None or not names:
+        return message
+    said = f"{word} of {', '.join(map(printable, names[:_MOST_NAMED]))}"
+    return f"{said} {message.removeprefix(f'{word} ')}" if message.startswith(f"{word} ") else f"{message} ({said})"
+
+
+def _texts(part: object) -> Iterator[str]:
+    """Yield the names and texts in a part of a file."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, (Mapping, list, tuple)):
+        for each in (*part, *(part.values() if isinstance(part, Mapping) else ())):
+            yield from _texts(each)
 
 
 def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:

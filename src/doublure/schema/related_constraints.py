@@ -231,7 +231,7 @@ def _check_across(rule: Rule, columns: Mapping[str, Column], tables: Mapping[str
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
         first = columns[rule.names[0]]
-        if not (columns[name].alike(first) or comparable(columns[name], first)):
+        if not (columns[name].compares_with(first) or comparable(columns[name], first)):
             raise ValueError(f"{printable(name)} is compared across tables with another type; use one type for both")
 
 

@@ -179,7 +179,7 @@ class Schema(Frozen):
         try:
             return model.model_validate(with_patterns(with_defaults(data)))
         except ValidationError as error:
-            raise one_line(error) from None
+            raise one_line(error, data) from None
 
     @classmethod
     def _model(cls, kind: object) -> type[Self]:

@@ -55,15 +55,20 @@ _IDS = frozenset(
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-def is_id_name(name: str) -> bool:
+def is_id_name(name: str, *, of_few: bool = False) -> bool:
     """Return whether a column is named as an identifier, such as ``MRN``, ``patient`` or ``stay_id``; ``paid`` is none.
+
+    Args:
+        name: Of the column.
+        of_few: Whether few values are declared: then a word for a person alone, such as ``citizen``, names a group.
 
     Example:
         >>> [name for name in ("MRN", "Patient", "patientId", "case nr", "paid", "people") if is_id_name(name)]
         ['MRN', 'Patient', 'patientId', 'case nr']
     """
     parts = _parts(name)
-    return bool(parts) and (parts[-1] in _IDS or (len(parts) == 1 and parts[0] in _PEOPLE.keys() - _SEVERAL))
+    alone = len(parts) == 1 and parts[0] in _PEOPLE.keys() - _SEVERAL
+    return bool(parts) and (parts[-1] in _IDS or (alone and not of_few))
 
 
 def people_in(name: str) -> str | None:

@@ -181,12 +181,11 @@ def check_output(
         raise InputError("is a ledger, and is never written over", field=out, remedy=another)
     if forced:
         return
+    remedy = f"{another}, or {'remove it' if forced is None else 'give --force'}"
     if replaces is None:
-        raise InputError(
-            "already exists", field=out, remedy=f"{another}, or {'remove it' if forced is None else 'give --force'}"
-        )
+        raise InputError("already exists", field=out, remedy=remedy)
     if not _has_form(out, beginning, replaces):
-        raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=f"{another}, or remove it")
+        raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=remedy)
 
 
 def _beginning(path: Path) -> bytes:

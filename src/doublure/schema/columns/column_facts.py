@@ -188,6 +188,11 @@ class ColumnFacts(Frozen):
         """Return whether another column holds values of the same kind."""
         return self.shown_type == other.shown_type
 
+    def compares_with(self, other: ColumnFacts) -> bool:
+        """Return whether rules compare its cells with another column's: of one type, or both whole numbers."""
+        whole = all(each.integral and each.numeric for each in (self, other))
+        return whole or self.alike(other)
+
     def placeholder(self, fact: str) -> str:
         """Return the YAML that declares a fact, with words in capitals to replace."""
         return self.placeholders.get(fact, "missing: TRUE_FALSE_OR_LIST")
@@ -276,6 +281,11 @@ class ColumnFacts(Frozen):
     def counts_years(self) -> bool:
         """Whether its numbers are years of the calendar."""
         return False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether rules take its cells as numbers: plain ones, and years."""
+        return self.plain or self.counts_years
 
     @property
     def grid(self) -> tuple[float, float] | None:

@@ -37,7 +37,8 @@ class TwoDays(Frozen):
 class CompletedYears(ComputedRule):
     """The column is the age in years, completed ones where it is whole: born on 29 February, one is older on 1 March.
 
-    Decimals are the share of the days since the last birthday to the next.
+    Decimals are the share of the days since the last birthday to the next. Of a year of birth it is the year of the
+    day less that of birth.
     """
 
     word: ClassVar[str] = "age"
@@ -75,8 +76,10 @@ class CompletedYears(ComputedRule):
         if not columns[self.of].plain:
             raise ValueError(f"age gives years, and {printable(self.of)} is no number; make it an integer or a real")
         for name in self.operands:
-            if columns[name].clock is None:
-                raise ValueError(f"age names {printable(name)}, which is no date; use columns of dates or moments")
+            if fineness(columns[name]) is None:
+                raise ValueError(
+                    f"age names {printable(name)}, which is no date; use columns of dates, moments or years"
+                )
 
     @override
     def counts_completed(self, columns: Mapping[str, Column]) -> bool:
@@ -84,8 +87,43 @@ class CompletedYears(ComputedRule):
 
     @override
     def arithmetic(self, columns: Mapping[str, Column]) -> ColumnFormula:
-        ways = tuple(make_coarse(columns[name], max(_DAY, fineness(columns[name]) or 0)) for name in self.operands)
+        coarsest = max(_DAY, *(fineness(columns[name]) or _DAY for name in self.operands))
+        ways = tuple(make_coarse(columns[name], coarsest) for name in self.operands)
+        if coarsest > _DAY:
+            fixed = None if self._fixed_day is None else float(self.age.at[:4])
+            return CalendarYearsBetween(self.operands, ways, fixed)
         return YearsBetween(self.operands, ways, self._fixed_day, whole=self.counts_completed(columns))
+
+
+@dataclass(frozen=True)
+class CalendarYearsBetween(ColumnFormula):
+    """The year of the second time less that of the first.
+
+    Attributes:
+        columns: The column of the first, and that of the second if it is one.
+        ways: What turns the numbers of each into years.
+        fixed: The second, where it is one for all.
+    """
+
+    columns: tuple[str, ...]
+    ways: tuple[Any, ...]
+    fixed: float | None
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return self.columns
+
+    @override
+    def value(self, cells: Mapping[str, Any]) -> Any:
+        born, *at = (way(cells[name]) for way, name in zip(self.ways, self.columns, strict=True))
+        return (self.fixed if self.fixed is not None else at[0]) - born
+
+    @override
+    def reach(self, ends: Mapping[str, ValueRange]) -> ValueRange:
+        born, at = self.columns[0], self.columns[-1]  # one and the same where the second is one for all
+        youngest, oldest = {at: ends[at].low, born: ends[born].high}, {at: ends[at].high, born: ends[born].low}
+        return ValueRange(self.value(youngest), self.value(oldest))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from doublure.errors import printable
+
 _LONGEST = 1_000
 _QUOTED = re.compile(r"`([^`]*)`")
 _FORM = "write numbers, names of columns, + - * /, parentheses, and min, max, abs, floor or round"
@@ -172,6 +174,9 @@ def _walked(node: ast.expr, quoted: Mapping[str, str]) -> ColumnFormula:
         least, most = _ARGUMENTS.get(node.func.id, (1, 0))
         if least <= len(node.args) <= most:
             return AppliedOperation(node.func.id, tuple(_walked(each, quoted) for each in node.args))
+        name = printable(quoted.get(node.func.id, node.func.id))
+        said = "has another number of arguments" if most else "is no function of formulas"
+        raise _NotPermitted(f"{name} {said}; {_FORM}")
     raise _NotPermitted(f"formula has a part that is not permitted; {_FORM}")
 
 

@@ -86,7 +86,7 @@ def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
     if comparable(lower, upper):
         return
-    if not (lower.alike(upper) and lower.ordered):
+    if not (lower.compares_with(upper) and lower.ordered):
         raise ValueError(f"at_most needs {pair} to be of one type; use two of one type that has an order")
     if lower.domain != upper.domain:
         raise ValueError(f"at_most compares {pair}; list the same values for both")

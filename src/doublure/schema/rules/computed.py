@@ -97,9 +97,9 @@ class ComputedRule(Rule):
             ValueError: ``message; remedy``.
         """
         for each in self.names:
-            if not columns[each].plain:
+            if not columns[each].numeric:
                 raise ValueError(
-                    f"{self.word} names {printable(each)}, which is no number; use integer or real columns"
+                    f"{self.word} names {printable(each)}, which is no number; use integer, real or year columns"
                 )
 
     def reach(self, columns: Mapping[str, Column]) -> ValueRange:

@@ -73,8 +73,10 @@ class ColumnRange(Rule):
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
         for name in self.names:
-            if not columns[name].plain:
-                raise ValueError(f"range names {printable(name)}, which is no number; use integer or real columns")
+            if not columns[name].numeric:
+                raise ValueError(
+                    f"range names {printable(name)}, which is no number; use integer, real or year columns"
+                )
         if any(self.range.of in end.names for end in self.ends if end is not None):
             raise ValueError(f"range of {printable(self.range.of)} names the column itself as an end; name others")
         if not self.settled(columns):

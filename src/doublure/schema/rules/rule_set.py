@@ -11,7 +11,7 @@ public rule says of that row alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 
@@ -281,6 +281,30 @@ def derived_by(rules: Sequence[Rule], *, repeated: bool = False) -> dict[str, st
 def derived_sources(rules: Sequence[Rule]) -> dict[str, tuple[str, ...]]:
     """Return the columns that follow from others, each with all of its sources."""
     return {name: rule.sources for rule in rules for name in rule.derives}
+
+
+def computed_advice(sources: Mapping[str, tuple[str, ...]], names: Iterable[str]) -> tuple[str, str] | None:
+    """Return which columns are computed and so not counted, and what to ask for instead; None where none is.
+
+    Args:
+        sources: Columns that follow from others, each with all of these.
+        names: Columns.
+
+    Example:
+        >>> computed_advice({"age": ("born",), "old": ("age",)}, ["income", "old"])
+        ('old is computed from born', 'ask for born')
+    """
+    found = {name: tuple(_roots(name, sources)) for name in names if name in sources}
+    if not found:
+        return None
+    said = (f"{printable(name)} is computed from {' and '.join(map(printable, own))}" for name, own in found.items())
+    asked = dict.fromkeys(printable(each) for own in found.values() for each in own)
+    return ", and ".join(said), f"ask for {' or '.join(asked)}"
+
+
+def _roots(name: str, sources: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for each in sources.get(name, ()):
+        yield from _roots(each, sources) if each in sources else (each,)
 
 
 def _in_turn(derived: Mapping[str, DerivedColumn]) -> tuple[DerivedColumn, ...]:

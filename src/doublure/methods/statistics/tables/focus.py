@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from doublure.errors import SettingError, printable
+from doublure.schema.rules.rule_set import computed_advice
 
 _WHOLE, _IN_PART = 8.0, 2.0
 """Weight of the noise of columns and pairs in focus, and of pairs with one column in focus. A weight of 8 makes a table
 be counted some four times as often."""
+_AT_MOST = 2
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,15 @@ class FocusedTables:
     asked: tuple[frozenset[str], ...] = ()
 
     @classmethod
-    def of(cls, texts: Iterable[str], counted: Collection[str]) -> Self:
+    def of(
+        cls, texts: Iterable[str], counted: Collection[str], sources: Mapping[str, tuple[str, ...]] | None = None
+    ) -> Self:
         """Read the setting.
 
         Args:
             texts: A column's name, or two joined by ``" & "``.
             counted: The columns that are counted.
+            sources: Columns that follow from others and are not, each with all of these.
 
         Raises:
             SettingError: A text names neither a counted column nor a pair of two.
@@ -38,7 +43,13 @@ class FocusedTables:
         for text in texts:
             names = [text] if text in counted else [name.strip() for name in text.split(" & ")]
             unknown = [name for name in names if name not in counted]
-            if unknown or len(set(names)) != len(names) or len(names) > 2:
+            if computed := computed_advice(sources or {}, unknown):
+                message, remedy = computed
+                raise SettingError(f"{message}, and is not counted", field="focus", remedy=remedy)
+            if not unknown and len(names) > _AT_MOST:
+                message, remedy = f"{printable(text)} names {len(names)} columns", 'name at most two: "one & other"'
+                raise SettingError(message, field="focus", remedy=remedy)
+            if unknown or len(set(names)) != len(names):
                 raise SettingError(
                     f"{printable(text)} is no column that is counted, and no pair of two",
                     field="focus",

@@ -64,7 +64,7 @@ class TableStatistics(StatisticsStrategy[S]):
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         settings = settings.with_public_rows(schema)
         counted = counted_columns(schema)
-        FocusedTables.of(settings.focus, counted)
+        FocusedTables.of(settings.focus, counted, schema.sources)
         within = _few_valued(schema) if settings.within is None else settings.within
         if within and (within not in counted or not _values(schema, within)):
             raise SettingError(
