@@ -126,7 +126,7 @@ def test_no_card_says_more_than_is_known(released, small, tmp_path):
         assert "none describes" not in text
         assert "one may still equal a real one" in text
         assert ("The guarantee covers" in text) == covered
-        assert ("No guarantee covers any person" in text) == (not covered)
+        assert ("No guarantee covers the records of any person" in text) == (not covered)
     for kind in get_args(Kind):
         assert ("The guarantee covers" in releasing._UNIT_LIMIT[kind]) == (kind in ("dp", "bayesian-dp"))
     assert not any("none " in line for kind in KINDS.values() for line in kind.limits)

@@ -204,3 +204,10 @@ def test_a_text_of_its_own_in_every_row_is_never_proposed_as_the_unit():
     first = drafted(frame, kind="series").first
     assert any("station_id differs in nearly every row" in said for said in first)
     assert not any("If station_id" in said for said in first)
+
+
+def test_a_meter_that_counts_up_is_a_channel_and_row_numbers_are_none():
+    frame = pd.DataFrame(
+        {"time": pd.date_range("2020-01-01", periods=200, freq="h"), "kwh": range(200), "No.": range(200)}
+    )
+    assert [*drafted(frame, kind="series").schema.channels] == ["kwh"]

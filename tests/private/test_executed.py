@@ -227,7 +227,7 @@ def of_event(place, **values):
 
 
 DAMAGED = {
-    "another purpose": changed(0, purpose="tune"),
+    "another access's purpose": changed(0, purpose=COUNT.purpose),
     "another plan": changed(0, expected=event_to_json(replace(TRAINED, steps=5))),
     "no plan": changed(0, expected=None),
     "more draws than steps": changed(0, drawn=5),

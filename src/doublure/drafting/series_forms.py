@@ -18,7 +18,7 @@ from doublure.drafting.storage_types import FEWEST, SHARE, Storage, first_cells
 from doublure.errors import printable
 from doublure.schema.rules.rule import list_names
 from doublure.schema.series import SERIES, STEP
-from doublure.schema.unit import Unit, unit_word
+from doublure.schema.unit import Unit, is_id_name, unit_word
 
 JOINED = "time"
 """The column of moments that a draft proposes to join from parts."""
@@ -29,6 +29,8 @@ SHARED = (
 """The notice to the owner of rows that are series, of which several begin at one moment."""
 _STEP = re.compile(r"(.+)_0*(\d{1,9})", re.ASCII)
 _NUMBERS = ("integer", "real")
+_ROW_NAMES = frozenset({"", "#", "no", "number", "num", "row", "rows", "index", "unnamed: 0", "sno", "serial"})
+"""Names under which files number their rows. A meter may count up by one, too, and is a channel."""
 _PARTS = {
     "year": ("year", "yr", "yyyy"),
     "month": ("month", "mon", "mo"),
@@ -128,6 +130,10 @@ def numbers_rows(cells: pd.Series[Any]) -> bool:
     return len(steps) >= FEWEST and bool((steps == 1).mean() >= SHARE)
 
 
+def _is_row_name(name: str) -> bool:
+    return name.strip().strip(".").lower() in _ROW_NAMES or is_id_name(name)
+
+
 def repeats(cells: pd.Series[Any]) -> bool:
     """Return whether one in 20 of the first cells or more has stood before."""
     present = cells.dropna()
@@ -184,9 +190,14 @@ class TableForms:
             for name, storage in left.items()
             if storage in ("integer", "text") and name not in (*steps.columns, *parts.values(), *windows.values())
         ]
-        alone = [
-            name for name in names if (differs if steps.channels or left[name] == "text" else numbers_rows)(first[name])
-        ]
+        of_rows = {
+            name: differs(cells)
+            if steps.channels or left[name] == "text"
+            else _is_row_name(name) and numbers_rows(cells)
+            for name in names
+            for cells in [first[name]]
+        }
+        alone = [name for name in names if of_rows[name]]
         say = [name for name in names if name not in alone and (left[name] == "text" or steps.channels)]
         doubled = time is not None and "time_of_day" not in windows and repeats(first[time])
         return cls(steps=steps, parts=parts, alone=tuple(alone), others=tuple(say), time=time if doubled else None)

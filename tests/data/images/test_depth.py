@@ -169,6 +169,6 @@ def test_a_fit_of_deep_images_is_sampled_released_and_verified(tmp_path):
     assert len(np.unique(drawn.images)) > 256
     db.release(syn, tmp_path / "bundle", n=60)
     verify(tmp_path / "bundle")
-    said = "images of 48 x 5 pixels show what 32 x 5 pixels show: they are drawn so and enlarged"
+    said = "images of 48 x 5 pixels show what 15 x 5 waves show: they are drawn so and enlarged"
     assert said in plan.warnings
     assert f"{said}." in json.loads((tmp_path / "bundle" / "card.json").read_text())["limits"]

@@ -190,7 +190,7 @@ class ColumnFacts(Frozen):
 
     def compares_with(self, other: ColumnFacts) -> bool:
         """Return whether rules compare its cells with another column's: of one type, or both whole numbers."""
-        whole = all(each.integral and each.numeric for each in (self, other))
+        whole = all(each.integral and each.computable for each in (self, other))
         return whole or self.alike(other)
 
     def placeholder(self, fact: str) -> str:
@@ -283,7 +283,7 @@ class ColumnFacts(Frozen):
         return False
 
     @property
-    def numeric(self) -> bool:
+    def computable(self) -> bool:
         """Whether rules take its cells as numbers: plain ones, and years."""
         return self.plain or self.counts_years
 

@@ -97,7 +97,7 @@ class ComputedRule(Rule):
             ValueError: ``message; remedy``.
         """
         for each in self.names:
-            if not columns[each].numeric:
+            if not columns[each].computable:
                 raise ValueError(
                     f"{self.word} names {printable(each)}, which is no number; use integer, real or year columns"
                 )

@@ -79,13 +79,13 @@ class ColumnDifference(ComputedRule):
     def check_types(self, columns: Mapping[str, Column]) -> None:
         (start, end), own = (columns[name] for name in self.operands), columns[self.of]
         pair = " and ".join(map(printable, self.operands))
-        if own.clock is not None or not (own.adds_up or (own.numeric and start.clock is None)):
+        if own.clock is not None or not (own.adds_up or (own.computable and start.clock is None)):
             raise ValueError(f"difference names {printable(self.of)}, which is no number; use integer or real")
         if (start.clock is None) != (end.clock is None) or not (start.bounded and end.bounded):
             raise ValueError(f"difference needs {pair} to be two times, or two numbers; use columns of one kind")
         if start.clock is None:
-            spans = all(each.adds_up and not each.numeric for each in (start, end, own))
-            if not (spans or all(each.numeric for each in (start, end, own))):
+            spans = all(each.adds_up and not each.computable for each in (start, end, own))
+            if not (spans or all(each.computable for each in (start, end, own))):
                 raise ValueError(
                     f"difference needs {pair} and {printable(self.of)} to be numbers; use columns of one kind"
                 )

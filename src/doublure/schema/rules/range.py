@@ -73,7 +73,7 @@ class ColumnRange(Rule):
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
         for name in self.names:
-            if not columns[name].numeric:
+            if not columns[name].computable:
                 raise ValueError(
                     f"range names {printable(name)}, which is no number; use integer, real or year columns"
                 )

@@ -50,7 +50,7 @@ class Sum(Rule):
         every, name = [columns[each] for each in self.names], printable(self.sum.total)
         total, *parts = every
         for column in parts:
-            if not (column.compares_with(total) and (column.adds_up or column.numeric)):
+            if not (column.compares_with(total) and (column.adds_up or column.computable)):
                 raise ValueError(f"sum needs {name} and its parts to be all whole numbers, or all real; fix")
             if column.unit != total.unit:
                 raise ValueError(f"sum adds up to {name}; give total and parts the same precision and step")
