@@ -241,7 +241,7 @@ def test_kinds_of_missing_that_noise_hides_are_rare_and_many_of_them_few() -> No
         ("[[a, c]]", "never missing"),
         ("[[a, b], [b, d]]", "names b twice"),
         ("[a, b]", "no list of groups"),
-        ("[[a]]", "must be a list of rules"),
+        ("[[a]]", "missing_together does not have its form"),
     ],
 )
 def test_groups_that_do_not_fit_are_refused(groups: str, words: str) -> None:

@@ -155,7 +155,7 @@ SCHEMA_REFUSALS = [
     (
         "doublure: 1\nkind: table\nconstraints: [{equal: [a]}]\ncolumns: {a: {type: boolean}}",
         "constraints.0",
-        "(equal of a)",
+        "equal of a does not have its form",
     ),
     (
         "doublure: 1\nkind: table\nconstraints: [{range: {of: a}}]\ncolumns: {a: {type: boolean}}",

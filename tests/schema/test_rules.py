@@ -114,7 +114,7 @@ def always(then: str) -> str:
         (f"{Y}, {W}", "{determines: [y, w], map: {a: b, b: a}}, {determines: [w, y], map: {a: b, b: a}}", "circle"),
         (f"{X}, {Y}, {Z}", "{sum: {total: z, of: [x, y]}}", "all whole numbers, or all real"),
         (f"{X}, {U}, {Z}", "{sum: {total: z, of: [x, u]}}", "no parts add up"),
-        (f"{X}, {Z}", "{sum: {total: z, of: [x]}}", "must be a list of rules"),
+        (f"{X}, {Z}", "{sum: {total: z, of: [x]}}", "sum of z, x does not have its form"),
         (
             f"r: {{type: real, bounds: [0, 1], missing: false}}, {Y}",
             "{combinations: {columns: [r, y], rows: [[1, a]]}}",

@@ -200,6 +200,9 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
             return path, what, _NO_TYPES[tag]
         near = nearest_name(tag, known)
         return path, what, f"{f'did you mean {near}? ' if near else ''}give a type: {', '.join(known)}"
+    if (rule := _rule_at(location)) is not None:
+        said = f"{rule} lacks {location[-1]}" if kind == "missing" else f"{rule} does not have its form"
+        return path, said, f"see {rule} in docs/schema.md"
     if kind == "missing":
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
     if location[-1] in ("learn", "magnitude"):
@@ -210,6 +213,12 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     listed = {key: f"must be {_words(first)}"} if kind == "literal_error" and location[-1] == key else {}
     named = (_FORMS.get(".".join(path)), _FORMS.get(".".join((*path[:1], key))), listed.get(key), _FORMS.get(key))
     return path, next(filter(None, named), "does not have the form of a schema"), remedy
+
+
+def _rule_at(location: Sequence[int | str]) -> str | None:
+    """Return the word of the rule within which a finding lies, if it lies in one."""
+    own = location[2:] if location[:1] == ("tables",) else location
+    return str(own[2]) if own[:1] == ("constraints",) and own[2:3] and own[2] in _RULES else None
 
 
 def _words(found: ErrorDetails) -> str:

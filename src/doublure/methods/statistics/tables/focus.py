@@ -46,7 +46,7 @@ class FocusedTables:
             if computed := computed_advice(sources or {}, unknown):
                 message, remedy = computed
                 raise SettingError(f"{message}, and is not counted", field="focus", remedy=remedy)
-            if not unknown and len(names) > _AT_MOST:
+            if len(names) > _AT_MOST:
                 message, remedy = f"{printable(text)} names {len(names)} columns", 'name at most two: "one & other"'
                 raise SettingError(message, field="focus", remedy=remedy)
             if unknown or len(set(names)) != len(names):
