@@ -130,8 +130,17 @@ def numbers_rows(cells: pd.Series[Any]) -> bool:
     return len(steps) >= FEWEST and bool((steps == 1).mean() >= SHARE)
 
 
-def _is_row_name(name: str) -> bool:
-    return name.strip().strip(".").lower() in _ROW_NAMES or is_id_name(name)
+def _names_rows(cells: pd.Series[Any]) -> bool:
+    """Return whether cells are texts, nearly each another, and no numbers with a decimal comma."""
+    texts = cells.dropna().astype(str)
+    numbers = pd.to_numeric(texts.str.replace(",", ".", regex=False), errors="coerce")
+    return differs(cells) and bool(numbers.isna().mean() >= SHARE)
+
+
+def _is_row_number(cells: pd.Series[Any]) -> bool:
+    """Return whether cells number the rows, by their values and their column's name."""
+    name = str(cells.name)
+    return (name.strip().strip(".").lower() in _ROW_NAMES or is_id_name(name)) and numbers_rows(cells)
 
 
 def repeats(cells: pd.Series[Any]) -> bool:
@@ -190,14 +199,8 @@ class TableForms:
             for name, storage in left.items()
             if storage in ("integer", "text") and name not in (*steps.columns, *parts.values(), *windows.values())
         ]
-        of_rows = {
-            name: differs(cells)
-            if steps.channels or left[name] == "text"
-            else _is_row_name(name) and numbers_rows(cells)
-            for name in names
-            for cells in [first[name]]
-        }
-        alone = [name for name in names if of_rows[name]]
+        of_rows = differs if steps.channels else _names_rows
+        alone = [name for name in names if of_rows(first[name]) or (not steps.channels and _is_row_number(first[name]))]
         say = [name for name in names if name not in alone and (left[name] == "text" or steps.channels)]
         doubled = time is not None and "time_of_day" not in windows and repeats(first[time])
         return cls(steps=steps, parts=parts, alone=tuple(alone), others=tuple(say), time=time if doubled else None)
