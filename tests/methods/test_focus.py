@@ -103,7 +103,7 @@ def test_what_is_no_column_or_pair_is_refused_in_one_line(wrong):
 @pytest.mark.parametrize(
     ("wrong", "message", "remedy"),
     [
-        ("a & b & c", "a & b & c names 3 columns", 'name at most two: "one & other"'),
+        ("a & b & c", "a & b & c names more than two columns", 'name at most two: "one & other"'),
         ("twice", "twice is computed from once, and is not counted", "ask for once"),
         ("a & twice", "twice is computed from once, and is not counted", "ask for once"),
     ],

@@ -47,7 +47,7 @@ class FocusedTables:
                 message, remedy = computed
                 raise SettingError(f"{message}, and is not counted", field="focus", remedy=remedy)
             if len(names) > _AT_MOST:
-                message, remedy = f"{printable(text)} names {len(names)} columns", 'name at most two: "one & other"'
+                message, remedy = f"{printable(text)} names more than two columns", 'name at most two: "one & other"'
                 raise SettingError(message, field="focus", remedy=remedy)
             if unknown or len(set(names)) != len(names):
                 raise SettingError(
