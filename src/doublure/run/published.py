@@ -80,7 +80,7 @@ def read(folder: Path) -> Synthesizer:
         RunFolderError: A file is missing or is not the one that the card names, the plan does not give the claim, or
             the claim is known to be wrong.
     """
-    card, schema, plan, guarantee = _vouched_for(folder)
+    card, schema, plan, guarantee, _ = _vouched_for(folder)
     path = folder / weights.FILE
     tensors = weights.read(path, schema, plan, guarantee)
     generator, schema = weights.load_generator(tensors, schema, plan, path)
@@ -96,14 +96,16 @@ def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]], list[
     Raises:
         RunFolderError: As :func:`read`.
     """
-    _, schema, plan, guarantee = _vouched_for(folder)
+    _, schema, plan, guarantee, touches = _vouched_for(folder)
     weights.read(folder / weights.FILE, schema, plan, guarantee)
-    written = json.loads(read_arrays(folder / weights.FILE)[0]["plan"])
-    return schema, list(written["touches"]), [access.to_json() for access in plan.touches]
+    return schema, touches, [access.to_json() for access in plan.touches]
 
 
-def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee]:
-    """Return a card, and the schema, plan and claim that it vouches for, after checking their consistency."""
+def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee, list[dict[str, Any]]]:
+    """Return a card, and the schema, plan and claim that it vouches for, after checking their consistency.
+
+    The plan's accesses come last, as its file words them.
+    """
     card = _card(folder)
     for name in FILES:
         if card["sha256"].get(name) != sha256_of(folder / name):
@@ -124,7 +126,7 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
     guarantee = said.without(schema.assumed)
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
-    return card, schema, plan, guarantee
+    return card, schema, plan, guarantee, list(written["touches"])
 
 
 def _card(folder: Path) -> dict[str, Any]:

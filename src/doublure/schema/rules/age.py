@@ -96,12 +96,12 @@ class CompletedYears(ComputedRule):
 
 
 @dataclass(frozen=True)
-class CalendarYearsBetween(ColumnFormula):
-    """The year of the second time less that of the first.
+class _BetweenTimes(ColumnFormula):
+    """A figure of two times.
 
     Attributes:
         columns: The column of the first, and that of the second if it is one.
-        ways: What turns the numbers of each into years.
+        ways: Functions that turn the numbers of each into times.
         fixed: The second, where it is one for all.
     """
 
@@ -113,6 +113,11 @@ class CalendarYearsBetween(ColumnFormula):
     @override
     def names(self) -> tuple[str, ...]:
         return self.columns
+
+
+@dataclass(frozen=True)
+class CalendarYearsBetween(_BetweenTimes):
+    """The year of the second time less that of the first; times are years."""
 
     @override
     def value(self, cells: Mapping[str, Any]) -> Any:
@@ -127,27 +132,18 @@ class CalendarYearsBetween(ColumnFormula):
 
 
 @dataclass(frozen=True)
-class YearsBetween(ColumnFormula):
+class YearsBetween(_BetweenTimes):
     """Years between two times: the completed ones, and the share of the running one that has passed.
 
+    Times are counted from 1970 on.
+
     Attributes:
-        columns: The column of the first, and that of the second if it is one.
-        ways: What turns the numbers of each into times since 1970.
-        fixed: The second, where it is one for all.
         whole: Whether completed years alone count.
         day: The length of a day in these times.
     """
 
-    columns: tuple[str, ...]
-    ways: tuple[Any, ...]
-    fixed: float | None
     whole: bool
     day: float = 1.0
-
-    @property
-    @override
-    def names(self) -> tuple[str, ...]:
-        return self.columns
 
     @override
     def value(self, cells: Mapping[str, Any]) -> Any:
