@@ -557,3 +557,28 @@ def test_what_an_attribute_shifts_is_no_difference_of_groups():
     assert found.effects[:, 0] == pytest.approx([-1.2, 1.2], abs=0.05)
     assert np.abs(found.means).max() < 0.05
     assert [own[0, 0] for own in found.covariances] == pytest.approx([0.64, 0.64], abs=0.05)
+
+
+def test_a_number_shifts_levels_as_it_does_where_few_series_have_its_high_values():
+    """Noise of those values' counts is as large as the counts; it once stood in the slope's denominator."""
+    counts, noise = np.array([260, 248, 252, 227, 159, 58, 29, 10, 3, 0]), 18.0
+    numbers, series = np.arange(10.0), float(counts.sum())
+    spread = np.sqrt(counts @ (numbers - counts @ numbers / series) ** 2 / series)
+    truth, missed = (numbers - counts @ numbers / series) / spread, []
+    exact = np.zeros((15, 15))
+    exact[0, 1:11] = exact[1:11, 0] = counts
+    exact[1:11, 1:11], exact[1:11, 11] = np.diag(counts), counts * truth
+    exact[0, 0], exact[11:, 11:] = series, series * np.eye(4)
+    exact[11] = exact[:, 11]
+    deviations = np.full((15, 15), noise)
+    for seed in range(20):
+        added = np.random.default_rng(seed).normal(0, noise * np.sqrt(2), (15, 15))
+        total = exact + (added + added.T) / 2
+        found = estimate_moments(
+            ScoreProducts(
+                sums=total[None], deviations=deviations, total=total, of_total=deviations, weights=np.ones(4),
+                channels=1, blocks=(10,), numbers=(numbers,), series=series,
+            )
+        )  # fmt: skip
+        missed.append(counts @ np.abs(found.effects[:, 0] - truth) / series)
+    assert max(missed) < 0.2

@@ -16,6 +16,7 @@ Groups differ from their common moments as far as noise does not explain the dif
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -51,7 +52,7 @@ class ScoreProducts:
             values are no numbers.
         series: N, number of series.
         pairs: ``(K, K)`` shares of each two of these attributes' values, of one attribute on the diagonal alone; None:
-            they have not been counted, and are independent.
+            products alone say them.
     """
 
     sums: Floats
@@ -111,7 +112,8 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     total, series = moments.total, moments.series
     of_mean, of_entry = moments.deviations[0, first], moments.deviations[first, first]
     together = _by_octave(total[0, first:] / series, (moments.of_total[0, first] / series) ** 2, octave)
-    effects, effect_shares = _effects(moments, together, octave)
+    pairs = _counted_pairs(moments) if moments.pairs is None else moments.pairs
+    effects, effect_shares = _effects(moments, pairs, together, octave), np.diag(pairs).copy()
     shares, shares_within = counts / series, _within(moments, counts, effect_shares)
     means = np.tile(together, (groups, 1))
     if groups > 1:
@@ -120,7 +122,6 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
             means[place] += _by_octave(own, (of_mean / count) ** 2, octave)
     # Covariance within groups: second moments less those of means and effects, denoised and scaled.
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
-    pairs = _independent(effect_shares, moments.blocks) if moments.pairs is None else moments.pairs
     within -= effects.T @ pairs @ effects
     deviation = moments.of_total[first, first] / series
     common = shrink_covariance(within, deviation, channels=channels, weights=moments.weights)
@@ -148,22 +149,18 @@ def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     )
 
 
-def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
-    """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
+def _effects(moments: ScoreProducts, pairs: Floats, together: Floats, octave: Ints) -> Floats:
+    """Return the effects of shifting attributes' values ``(K, D)``.
 
-    They are a least squares fit on one-hot blocks. Those of a number's groups are shrunk towards a line through them,
-    so that a group of few series is as its neighbours say.
+    They are a least squares fit of the products with cosines, whose noise is the same in each: a value of few series
+    says little. Those of a number's groups are shrunk towards a line through them, so that such a group is as its
+    neighbours say.
     """
-    kept, first = moments.shifts, 1 + moments.shifts
-    if not kept:
-        return np.zeros((0, len(together))), np.zeros(0)
-    total, of_total = moments.total, moments.of_total
-    products = total[1:first, 1:first]
-    if moments.pairs is None:
-        shares = _shares(np.diag(products) / moments.series, moments.blocks)
-    else:
-        shares = np.diag(moments.pairs).copy()
-    crossed = total[1:first, first:] - np.outer(shares * moments.series, together)
+    if not moments.shifts:
+        return np.zeros((0, len(together)))
+    first, shares, noise = 1 + moments.shifts, np.diag(pairs), moments.of_total[1, 1 + moments.shifts]
+    known = pairs * moments.series
+    crossed = moments.total[1:first, first:] - np.outer(np.diag(known), together)
     # A number's groups on a line, then what the line leaves; values of lists by themselves.
     lines = [
         np.eye(size) if numbers is None else _line(numbers, own)
@@ -172,13 +169,30 @@ def _effects(moments: ScoreProducts, together: Floats, octave: Ints) -> tuple[Fl
         )
     ]
     basis, beside = block_diag(*lines), np.concatenate([np.full(len(own), own.shape[1] == 1) for own in lines])
-    known = products if moments.pairs is None else moments.pairs * moments.series
-    noise = (of_total[1, 1], of_total[1, first])
-    found = basis @ _regressed(basis.T @ known @ basis, basis.T @ crossed, moments.pairs is not None, noise, octave)
+    found = basis @ _regressed(known @ basis, crossed, noise, octave)
     if beside.any():
-        rest = _regressed(known, crossed - known @ found, moments.pairs is not None, noise, octave)
+        rest = _regressed(known, crossed - known @ found, noise, octave)
         found += np.where(beside[:, None], rest, 0)
-    return found, shares
+    return found
+
+
+def _counted_pairs(moments: ScoreProducts) -> Floats:
+    """Return the shares ``(K, K)`` of each two values, from products.
+
+    A value's share stands in two of them: with the constant, and with itself, where noise has twice the variance. Two
+    values of one attribute never meet. How far attributes depend on one another is shrunk.
+    """
+    if not moments.shifts:
+        return np.zeros((0, 0))
+    first = 1 + moments.shifts
+    products = moments.total[1:first, 1:first] / moments.series
+    shares = _shares((2 * moments.total[0, 1:first] / moments.series + np.diag(products)) / 3, moments.blocks)
+    found, ends = _independent(shares, moments.blocks), np.cumsum([0, *moments.blocks])
+    for one, other in combinations([slice(*own) for own in pairwise(ends)], 2):
+        apart = shrink(products[one, other] - found[one, other], (moments.of_total[1, 1] / moments.series) ** 2)
+        found[one, other] += apart
+        found[other, one] += apart.T
+    return found
 
 
 def _independent(shares: Floats, blocks: tuple[int, ...]) -> Floats:
@@ -190,32 +204,23 @@ def _independent(shares: Floats, blocks: tuple[int, ...]) -> Floats:
 
 
 def _line(numbers: Floats, shares: Floats) -> Floats:
-    """Return a column ``(values, 1)`` of unit length, along a number's groups, that is zero at the mean of series."""
+    """Return a column ``(values, 1)`` along a number's groups, of mean zero and deviation one over series."""
     place = numbers - shares @ numbers
-    found: Floats = (place / np.linalg.norm(place))[:, None]
+    found: Floats = (place / np.sqrt(shares @ place**2))[:, None]
     return found
 
 
-def _regressed(known: Floats, crossed: Floats, precise: bool, noise: tuple[float, float], octave: Ints) -> Floats:
-    """Return effects ``(K, D)`` by least squares, shrunk by octave.
+def _regressed(known: Floats, crossed: Floats, noise: float, octave: Ints) -> Floats:
+    """Return effects ``(B, D)`` by least squares, each expected to be of a deviation's size, and shrunk by octave.
 
     Args:
-        known: ``(K, K)`` products of values.
+        known: ``(K, B)`` products that effects of size one would have.
         crossed: ``(K, D)`` products of values and cosines.
-        precise: Whether products of values have been counted apart. Then an effect is expected to be of a deviation's
-            size, and else a ridge of their noise's size is added.
-        noise: Standard deviations of an entry of the products, if they have not been, and of the cross products.
+        noise: Standard deviation of one of them.
         octave: ``(D,)`` of each cosine.
     """
-    of_known, of_crossed = noise
-    if precise:
-        values, vectors = np.linalg.eigh(known)
-        values = values / (values**2 + of_crossed**2)
-    else:
-        values, vectors = np.linalg.eigh(known + of_known * np.sqrt(len(known)) * np.eye(len(known)))
-        values = 1 / np.maximum(values, of_known)
-    solved = (vectors * values) @ vectors.T
-    found, spread = solved @ crossed, (solved**2).sum(1) * of_crossed**2
+    solved = np.linalg.solve(known.T @ known + noise**2 * np.eye(known.shape[1]), known.T)
+    found, spread = solved @ crossed, (solved**2).sum(1) * noise**2
     return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)])
 
 
