@@ -20,8 +20,9 @@ from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.shared_gaps import (
     _STRENGTHS,
     _both_below,
+    asked_of,
     expected_steps,
-    gap_factor,
+    join_gaps,
     shared_steps,
 )
 
@@ -59,8 +60,7 @@ def days_of(sampled) -> Series:
 
 def test_gaps_stand_together_as_often_as_real_ones(made, real):
     drawn = made.sample(UNITS, seed=2)
-    assert air.shared_gaps(days_of(drawn)) == pytest.approx(air.shared_gaps(real), abs=0.2)
-    assert air.shared_gaps(days_of(drawn)) > 0.4
+    assert air.shared_gaps(days_of(drawn)) == pytest.approx(air.shared_gaps(real), abs=0.1)
     gone, own = np.isnan(drawn.values), np.isnan(real.values)
     assert gone.mean((0, 1)) == pytest.approx(own.mean((0, 1)), abs=0.04)
     for one, other in combinations(range(3), 2):
@@ -109,6 +109,9 @@ def test_steps_that_two_channels_miss_are_counted():
     ])  # fmt: skip
     assert shared_steps(body, (2, 2, 2), (True, False, True)).tolist() == [[0.5], [0.0]]
     assert shared_steps(body, (2, 2, 2), (False, False, True)).shape == (2, 0)
+    three = torch.tensor([[[gap, gap, 0.5, gap], [gap, 0.5, gap, gap], [gap, gap, gap, 0.5]]])
+    assert shared_steps(three, (2, 2, 2), (True, True, True)).tolist() == [[0.5, 0.5, 0.5, 1.0]]
+    assert [asked_of(channels) for channels in range(5)] == [0, 0, 1, 4, 7]
 
 
 def test_two_normal_numbers_lie_below_limits_as_often_as_is_known():
@@ -136,19 +139,58 @@ def test_expected_steps_are_those_that_chains_have():
     assert expected_steps(chances, never, reach)[0, place] == pytest.approx(total, abs=2e-3)
 
 
+def correlations(counted, expected, noise: float, **chains) -> np.ndarray:
+    """Return the correlations of the numbers that gaps are drawn from, where they go together in all series."""
+    share, factor = join_gaps(counted, expected, noise=noise, **chains)
+    assert share == pytest.approx(1)
+    return factor @ factor.T
+
+
 def test_what_noise_hides_falls_independently():
-    chances = np.tile([[0.05, 0.7]], (3, 10, 1))
-    expected = expected_steps(chances, np.zeros(3), np.ones(10))
+    chains = {"chances": np.tile([[0.05, 0.7]], (2, 10, 1)), "never": np.zeros(2), "reach": np.ones(10)}
+    expected = expected_steps(**chains)
     truth = expected[:, 50]
-    sure = gap_factor(truth, expected, noise=1e-6, channels=3)
-    assert (sure @ sure.T)[0, 1] == pytest.approx(_STRENGTHS[50], abs=0.02)
-    hidden = gap_factor(truth, expected, noise=10.0, channels=3)
-    assert hidden @ hidden.T == pytest.approx(np.eye(3), abs=1e-2)
-    # One pair alone shares gaps, and the noise lets it be told.
-    alone = np.array([expected[0, 55], expected[1, 0], expected[2, 0]])
-    own = gap_factor(alone, expected, noise=1e-6, channels=3)
-    assert (own @ own.T)[0, 1] > 0.8
-    assert np.abs((own @ own.T)[2, :2]).max() < 0.15
+    assert correlations(truth, expected, 1e-6, **chains)[0, 1] == pytest.approx(_STRENGTHS[50], abs=0.02)
+    assert correlations(truth, expected, 10.0, **chains) == pytest.approx(np.eye(2), abs=1e-2)
+
+
+def lasting(series: int, begins: float, draw: np.random.Generator) -> np.ndarray:
+    """Return gaps ``(series, 10)`` that last three steps."""
+    found = np.zeros((series, 10), dtype=bool)
+    for step in range(10):
+        before = found[:, step - 1] if step else np.zeros(series, dtype=bool)
+        found[:, step] = draw.random(series) < np.where(before, 2 / 3, begins)
+    return found
+
+
+@pytest.mark.parametrize("cause", [(0, 1, 2), (0, 1), ()])
+def test_three_channels_lack_values_together_as_often_as_real_ones(cause):
+    """Of one cause all pairs share the same steps; at the right number for each, three pairs had others, too."""
+    draw, size = np.random.default_rng(0), 20_000
+    real = np.stack([lasting(size, 0.008 if one in cause else 0.04, draw) for one in range(3)], axis=2)
+    real[:, :, list(cause)] |= lasting(size, 0.032, draw)[:, :, None]
+    codes = real.astype(int)
+    pairs = np.array([
+        [[[(codes[:, step, one] * 2 + codes[:, step + 1, one] == 2 * here + there).sum() for there in (0, 1)]
+          for here in (0, 1)] for step in range(9)]
+        for one in range(3)
+    ])  # fmt: skip
+    chains = {
+        "chances": np.array([gap_chances(own, series=size, deviation=1.0)[0] for own in pairs]),
+        "never": np.zeros(3), "reach": np.ones(10),
+    }  # fmt: skip
+    body = torch.from_numpy(codes.transpose(0, 2, 1) + 0.5)
+    counted = shared_steps(body, (1, 1, 1), (True, True, True)).mean(0).numpy()
+    share, factor = join_gaps(counted, expected_steps(**chains), noise=1e-3, **chains)
+    numbers = draw.standard_normal((size, 10, 3))
+    numbers[: round(share * size)] @= factor.T
+    uniform, gone, made = ndtr(numbers), np.zeros((size, 3), dtype=bool), np.zeros_like(real)
+    for step in range(10):
+        gone = uniform[:, step] < np.where(gone, chains["chances"][:, step, 1], chains["chances"][:, step, 0])
+        made[:, step] = gone
+    together = [(own.sum(2) > 1).sum() / (own.sum(2) > 0).sum() for own in (made, real)]
+    assert together[0] == pytest.approx(together[1], abs=0.05)
+    assert made.mean((0, 1)) == pytest.approx(real.mean((0, 1)), abs=0.01)
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------

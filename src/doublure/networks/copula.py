@@ -145,8 +145,9 @@ class CopulaGenerator(nn.Module):
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
         calm: ``(1,)`` strength of the difference between calm and busy stretches.
         gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
-        gap_factor: ``(missing channels, missing channels)`` how the numbers that gaps are drawn from go together; only
-            where gaps do.
+        gap_factor: ``(missing channels, missing channels)`` how the numbers that gaps are drawn from go together; this
+            and the next only where gaps do.
+        gap_share: ``(1,)`` share of series in which they do.
         high, frequent: See :class:`SeriesSummaries`; these and the next four only where there are several candidates.
         cuts: ``(summaries, CUTS)`` increasing; a number is in the bin after the last cut that is not above it.
         leans: ``(summaries, CUTS + 1)`` logarithm of how much more likely a candidate in a bin is to be kept.
@@ -165,6 +166,7 @@ class CopulaGenerator(nn.Module):
     calm: Tensor
     gaps: Tensor
     gap_factor: Tensor
+    gap_share: Tensor
     high: Tensor
     frequent: Tensor
     cuts: Tensor
@@ -193,6 +195,7 @@ class CopulaGenerator(nn.Module):
         self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
         if shape.shared_gaps:
             self.register_buffer("gap_factor", torch.eye(sum(shape.missing)))
+            self.register_buffer("gap_share", torch.ones(1))
         if shape.candidates > 1:
             channels, looks = len(shape.sizes), shape.summaries
             self.register_buffer("high", torch.zeros(channels, dtype=torch.long))
@@ -268,11 +271,13 @@ class CopulaGenerator(nn.Module):
             [shape.parts, shape.length, 1, shape.length * gappy, gappy if shape.candidates > 1 else 0],
             dim=1,
         )
-        if shape.shared_gaps:
-            factor = self.gap_factor.double()
-            gaps = torch.einsum("cd,bdt->bct", factor, gaps.double().view(rows, gappy, -1)).flatten(1)
-            measured = measured.double() @ factor.T if measured.numel() else measured
         group = self.group(noise, condition)
+        if shape.shared_gaps:
+            there, factor = self._gaps_join(noise, group)[:, None], self.gap_factor.double()
+            gaps, measured = gaps.double(), measured.double()
+            joined = torch.einsum("cd,bdt->bct", factor, gaps.view(rows, gappy, -1)).flatten(1)
+            gaps = torch.where(there, joined, gaps)
+            measured = torch.where(there, measured @ factor.T, measured) if measured.numel() else measured
         scores = torch.empty(rows, shape.parts, dtype=torch.float64)
         for number in sorted(set(group.tolist())):
             there = group == number
@@ -305,6 +310,15 @@ class CopulaGenerator(nn.Module):
         level = (place[:, None] >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
         found: Tensor = attribute * shape.levels + level
         return found
+
+    def _gaps_join(self, noise: Tensor, group: Tensor) -> Tensor:
+        """Return whether gaps of channels go together ``(B,)``, by what the level leaves of its number."""
+        shape = self.shape
+        place = torch.special.ndtr(noise[:, shape.parts + shape.length].double())
+        ends = torch.nn.functional.pad(self.level_ends, (1, 0)).double()
+        attribute, level = group // shape.levels, group % shape.levels
+        low, high = ends[attribute, level], ends[attribute, level + 1]
+        return place - low < self.gap_share.double() * (high - low)
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""

@@ -54,7 +54,7 @@ from doublure.methods.statistics.series.marginal_tables import (
     cumulative,
     step_masses,
 )
-from doublure.methods.statistics.series.shared_gaps import expected_steps, gap_factor, shared_steps
+from doublure.methods.statistics.series.shared_gaps import asked_of, expected_steps, join_gaps, shared_steps
 from doublure.methods.statistics.series.smooth_density import smooth_shares
 from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
@@ -305,22 +305,22 @@ class _Fit:
         return missing
 
     def _count_shared_gaps(self) -> tuple[Floats, float]:
-        """Release the mean share of steps at which two channels both have a gap, and return it with its noise.
+        """Release the mean share of steps at which channels both have a gap, and return it with its noise.
 
         It is released even if a bought fact shows that fewer than two channels have gaps.
         """
         shape = self._shape
-        pairs = math.comb(sum(shape.missing), 2)
-        size = max(1, pairs)
+        asked = asked_of(sum(shape.missing))
+        size = max(1, asked)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
             shares = torch.zeros(len(body), size, dtype=torch.float64)
-            shares[:, :pairs] = shared_steps(body, shape.sizes, shape.missing)
+            shares[:, :asked] = shared_steps(body, shape.sizes, shape.missing)
             return (shares / math.sqrt(size)).float(), torch.ones(len(body), 1)
 
         noise = self._noise(copula_plan.SHARED_GAPS, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(size, 1), max_records=self._most, noise=noise)
-        counted = self._released(copula_plan.SHARED_GAPS, query).astype(np.float64).reshape(size)[:pairs]
+        counted = self._released(copula_plan.SHARED_GAPS, query).astype(np.float64).reshape(size)[:asked]
         scale = math.sqrt(size) / self._series
         return counted * scale, noise * scale
 
@@ -329,7 +329,8 @@ class _Fit:
         counted, noise = self._shared_gaps
         chances = self._made.gaps.double().numpy()
         expected = expected_steps(chances, never, self._reach)
-        factor = gap_factor(counted, expected, noise=noise, channels=len(chances))
+        share, factor = join_gaps(counted, expected, noise=noise, chances=chances, never=never, reach=self._reach)
+        self._made.gap_share.fill_(share)
         self._made.gap_factor.copy_(torch.from_numpy(factor))
 
     def _attribute_pairs(self) -> list[Floats] | None:
