@@ -20,7 +20,7 @@ from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.shared_gaps import (
     _STRENGTHS,
     _both_below,
-    asked_of,
+    count_asked,
     expected_steps,
     join_gaps,
     shared_steps,
@@ -111,7 +111,7 @@ def test_steps_that_two_channels_miss_are_counted():
     assert shared_steps(body, (2, 2, 2), (False, False, True)).shape == (2, 0)
     three = torch.tensor([[[gap, gap, 0.5, gap], [gap, 0.5, gap, gap], [gap, gap, gap, 0.5]]])
     assert shared_steps(three, (2, 2, 2), (True, True, True)).tolist() == [[0.5, 0.5, 0.5, 1.0]]
-    assert [asked_of(channels) for channels in range(5)] == [0, 0, 1, 4, 7]
+    assert [count_asked(channels) for channels in range(5)] == [0, 0, 1, 4, 7]
 
 
 def test_two_normal_numbers_lie_below_limits_as_often_as_is_known():

@@ -318,7 +318,8 @@ class CopulaGenerator(nn.Module):
         ends = torch.nn.functional.pad(self.level_ends, (1, 0)).double()
         attribute, level = group // shape.levels, group % shape.levels
         low, high = ends[attribute, level], ends[attribute, level + 1]
-        return place - low < self.gap_share.double() * (high - low)
+        found: Tensor = place - low < self.gap_share.double() * (high - low)
+        return found
 
     def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
         """Return one group's scores ``(B, parts)`` float64."""

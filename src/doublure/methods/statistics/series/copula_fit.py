@@ -54,7 +54,7 @@ from doublure.methods.statistics.series.marginal_tables import (
     cumulative,
     step_masses,
 )
-from doublure.methods.statistics.series.shared_gaps import asked_of, expected_steps, join_gaps, shared_steps
+from doublure.methods.statistics.series.shared_gaps import count_asked, expected_steps, join_gaps, shared_steps
 from doublure.methods.statistics.series.smooth_density import smooth_shares
 from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
@@ -310,7 +310,7 @@ class _Fit:
         It is released even if a bought fact shows that fewer than two channels have gaps.
         """
         shape = self._shape
-        asked = asked_of(sum(shape.missing))
+        asked = count_asked(sum(shape.missing))
         size = max(1, asked)
 
         def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -169,7 +169,7 @@ def _effects(moments: ScoreProducts, pairs: Floats, together: Floats, octave: In
         )
     ]
     basis, beside = block_diag(*lines), np.concatenate([np.full(len(own), own.shape[1] == 1) for own in lines])
-    found = basis @ _regressed(known @ basis, crossed, noise, octave)
+    found: Floats = basis @ _regressed(known @ basis, crossed, noise, octave)
     if beside.any():
         rest = _regressed(known, crossed - known @ found, noise, octave)
         found += np.where(beside[:, None], rest, 0)

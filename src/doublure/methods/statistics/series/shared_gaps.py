@@ -91,7 +91,7 @@ def _both_below(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.minimum(together, np.minimum(ndtr(first), ndtr(second))), dtype=np.float64)
 
 
-def asked_of(channels: int) -> int:
+def count_asked(channels: int) -> int:
     """Return how many shares of steps are asked for, of so many channels that may have gaps."""
     return channels * (channels - 1) // 2 + (channels > 2)
 
