@@ -392,6 +392,14 @@ def test_a_gate_that_failed_is_exit_4(doublure, world, small, tmp_path):
     assert said.line
 
 
+def test_a_second_ledger_of_the_same_records_is_told_apart(doublure, tmp_path):
+    asked = ("--dataset", "people", "--epsilon", 1, "--delta", 1e-5)
+    assert "another ledger" not in doublure("budget", "init", tmp_path / "a.ledger", *asked).out
+    assert "another ledger of people (a.ledger)" in doublure("budget", "init", tmp_path / "b.ledger", *asked).out
+    other = ("--dataset", "visits", *asked[2:])
+    assert "another ledger" not in doublure("budget", "init", tmp_path / "c.ledger", *other).out
+
+
 USAGE = {
     "": (None, "a command is missing"),
     "schema": (None, "a command is missing"),
