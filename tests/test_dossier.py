@@ -70,8 +70,17 @@ def test_what_is_still_open_stands_before_what_is_signed(charged, attacked):
     assert "No attack was made" not in still_open
     assert page.index('id="open"') < page.index('id="sign"')
     assert 'id="open"' not in drawn("run", decision=CapDecision(name="Ada Lovelace"))
+    assert "No audit was made" not in still_open
     shutil.rmtree("run/internal")
     assert "No attack was made" in drawn("run")
+
+
+def test_attacks_of_an_evaluation_are_no_audit(charged, small):
+    report = db.evaluate.report(charged, small.frame(), small.frame(600).tail(300), progress=False)
+    report.save("run/internal/report.html", "run/internal/report.json")
+    page = drawn("run")
+    assert "No audit was made" in page
+    assert "No attack was made" not in page
 
 
 def test_the_hash_of_a_cards_claims_is_not_called_its_fingerprint(charged):
@@ -205,6 +214,14 @@ def test_a_ledger_whose_end_was_cut_off_is_intact_up_to_a_record(charged, capsys
         assert "cut" in said
         assert "doublure verify" in said
     assert run_guarded(app, ["verify", str(bundle.path), "--ledger", "people.ledger"]) == 4
+
+
+def test_a_line_that_was_cut_short_is_still_open(charged):
+    db.release(charged, "bundle", n=20)
+    assert "A line of the ledger was cut short" not in drawn("run")
+    with Path("people.ledger").open("rb+") as file:
+        file.truncate(file.seek(0, 2) - 5)
+    assert "A line of the ledger was cut short" in drawn("run")
 
 
 @pytest.mark.parametrize(

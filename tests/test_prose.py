@@ -9,11 +9,7 @@ from sentences import LONGEST, MEAN, of_markdown, read, split, words
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LEFT = {
-    "evidence/benchmarks", "evidence/methods", "evidence/scale", "evidence/relational",
-    "evidence/federated", "evidence/evaluate", "evidence/attacks", "evidence/latent", "evidence/promise",
-    "evidence/journal/images", "evidence/journal/series", "evidence/journal/tables",
-}  # fmt: skip
+LEFT = {"evidence/journal/images", "evidence/journal/tables"}
 """Pages of evidence that do not hold it yet; the list only gets shorter."""
 BUDGET = 29_650
 """Most words of all pages outside docs/evidence together, tables and code among them; it only gets smaller."""
@@ -51,4 +47,5 @@ def test_sentences_are_counted_as_they_are_read():
     prose = of_markdown(page)
     assert [words(each) for each in prose.sentences] == [4, 8, LONGEST + 1]
     assert prose.long == [f"{long}."]
+    assert len(of_markdown("It is `fit`. `sample` follows, e.g. `sample run`.").sentences) == 2
     assert split("It costs 1.5 GB. Then it ends.") == ["It costs 1.5 GB.", "Then it ends."]

@@ -6,8 +6,8 @@ still be called; tab completion does not show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,6 +20,29 @@ _OF_EVERYTHING = frozenset(dir(object))
 _PYDANTICS = frozenset(dir(BaseModel)) | {"model_fields", "model_computed_fields", "model_post_init"}
 _HIDDEN = _PYDANTICS - _OF_EVERYTHING
 _PRIVATE = ("__pydantic_", "_abc_")
+
+_WORDS = {
+    "missing": "is missing",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+    "finite_number": "must be a finite number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a text",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "tuple_type": "must be a list",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "model_type": "is filled in by the plan; leave it out",
+}
 
 
 class _Listed(ModelMetaclass):
@@ -51,4 +74,12 @@ def _own(of: type, names: Iterable[str]) -> list[str]:
     return sorted(name for name in {*names} if name in ours or not (name in _HIDDEN or name.startswith(_PRIVATE)))
 
 
-__all__ = ["Model"]
+def worded(error: Mapping[str, Any]) -> str:
+    """Return pydantic's message in doublure's wording."""
+    if error["type"] in _WORDS:
+        return _WORDS[error["type"]].format(**error.get("ctx", {}))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+__all__ = ["Model", "worded"]

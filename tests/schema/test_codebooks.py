@@ -124,6 +124,11 @@ def test_an_empty_cell_beside_a_text_is_a_kind_of_missing(cell: str, texts: list
     assert read_facts({"missing": cell}, "codes.csv row 2") == {"missing": texts}
 
 
+@pytest.mark.parametrize("cells", [{"lower": "{learn: 0.05}"}, {"upper": "{learn: 0.05}"}, {"bounds": "{learn: 0.05}"}])
+def test_bounds_are_bought_by_any_of_their_cells(cells: dict[str, str]) -> None:
+    assert read_facts(cells, "codes.csv row 2") == {"bounds": {"learn": 0.05}}
+
+
 def test_a_codebook_takes_every_key_of_every_type() -> None:
     assert {field.alias or key for model in models() for key, field in model.model_fields.items()} <= {
         *further(),

@@ -51,7 +51,7 @@ def of_markdown(text: str) -> Prose:
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`\n]*`", "code", text)
+    text = re.sub(r"`[^`\n]*`", "Code", text)  # a capital: a sentence may begin with it
     found: list[str] = []
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)", text):
         lines = [line for line in block.splitlines() if not re.match(r"\s*(\||#|=====|<)", line)]

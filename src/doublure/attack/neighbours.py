@@ -26,6 +26,7 @@ from doublure.schema.columns import Column
 from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.kinds import ByKind
 from doublure.support.arrays import Floats
+from doublure.support.frames import with_columns
 
 THREAT_MODEL = ThreatModel(
     attack="neighbours",
@@ -171,7 +172,7 @@ _PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] 
 def _written(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
     """Return canonical or sampled cells alike, as files have them."""
     frame = frame.reset_index(drop=True)
-    return frame.assign(**{name: columns[name].csv_cells(frame[name], TextMarks()) for name in frame.columns})
+    return with_columns(frame, {name: columns[name].csv_cells(frame[name], TextMarks()) for name in frame.columns})
 
 
 def _cells(row: Any) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +11,7 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import VerbResult
 from doublure.cli.verb import VerbApp
-from doublure.errors import GateFailed, LedgerError, counted, printable
+from doublure.errors import GateFailed, LedgerError, counted, escaped, printable
 
 if TYPE_CHECKING:
     from doublure.ledger import Ledger
@@ -48,7 +50,21 @@ def init(
     except LedgerError as error:
         raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
+    if others := _beside(ledger, dataset):
+        text += f"\nBeside it lies another ledger of {printable(dataset)} ({', '.join(others)}): no cap holds for both."
     return VerbResult(data=made.show(), text=text)
+
+
+def _beside(path: str, dataset: str) -> list[str]:
+    """Return the names of files in a ledger's folder that are ledgers of the same data set."""
+    from doublure.ledger import Ledger
+
+    found = []
+    for each in sorted(Path(path).parent.glob(f"*{Path(path).suffix}")) if Path(path).is_file() else ():
+        with suppress(LedgerError, OSError):
+            if each.is_file() and not each.samefile(path) and Ledger.open(each).dataset == dataset:
+                found.append(escaped(each.name))
+    return found
 
 
 def _there(path: str) -> LedgerError | None:

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from doublure.cli.options import with_names
+from doublure.errors import SettingError
+from doublure.support.guessing import suggest
 
 _EVERYWHERE = (
     "Every command takes -q (says nothing but errors) and --json. NO_COLOR=1 in the",
@@ -66,6 +68,12 @@ _SHOWN = {
     "datasets": "list",
 }  # fmt: skip
 """The verb whose example stands for its group."""
+_ELSEWHERE = {
+    "ledger": "budget", "init": "budget init", "draft": "schema draft", "check": "schema check", "train": "fit",
+    "generate": "sample", "synthesize": "sample", "report": "evaluate", "publish": "release", "validate": "verify",
+    "attack": "audit", "serve": "studio",
+}  # fmt: skip
+"""What other tools call a command."""
 
 
 def example_for(words: tuple[str, ...]) -> str:
@@ -108,6 +116,20 @@ class VerbGroup(TyperGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the example."""
         _epilog(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the first word, and the words after it.
+
+        Raises:
+            SettingError: There is none of that name; the remedy is the one that was meant.
+        """
+        word = args[0]
+        if not (ctx.resilient_parsing or word.startswith("-") or self.get_command(ctx, word)):
+            meant = _ELSEWHERE.get(word) if ctx.parent is None else None
+            near = f"did you mean doublure {meant}?" if meant else suggest(word, self.list_commands(ctx))
+            remedy = f"{near}{'' if near.endswith('?') else ';'} see {ctx.command_path} --help"
+            raise SettingError(f"{ctx.command_path} has no command {word!r}", remedy=remedy)
+        return super().resolve_command(ctx, args)
 
 
 class VerbApp(typer.Typer):

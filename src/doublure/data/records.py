@@ -11,6 +11,7 @@ import numpy as np
 from doublure.errors import DataError
 from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.images import ImageSchema
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +97,7 @@ def with_made(records: Any, schema: Schema, before: int, seed: int) -> Any:
     numbers = np.arange(before + 1, before + len(records) + 1, dtype=np.int64)
     rows = MadeRows(seed=seed, numbers=numbers, units=numbers, cells=records, columns=schema.columns)
     made = {name: column.made(rows, name) for name, column in schema.columns.items() if not column.modelled}
-    return records.assign(**made) if made else records
+    return with_columns(records, made) if made else records
 
 
 def count_rows(records: Any) -> int:

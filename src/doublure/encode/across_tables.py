@@ -29,6 +29,7 @@ from doublure.schema.rules.calendar_order import comparable, first_at_least, las
 from doublure.schema.rules.rule_set import TURNS, RuleSet
 from doublure.support import lattices
 from doublure.support.arrays import Floats, Ints
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     from doublure.support.arrays import Mask
@@ -277,4 +278,4 @@ def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelatio
 def _write(frames: dict[str, pd.DataFrame], name: str, values: Floats, schema: ResolvedRelationalSchema) -> None:
     table, _, own = name.partition(".")
     cells: pd.Series[Any] = schema.columns[name].kept_cells(values)
-    frames[table] = frames[table].assign(**{own: cells})
+    frames[table] = with_columns(frames[table], {own: cells})

@@ -29,6 +29,7 @@ from doublure.schema.related_table import rows_name
 from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
 from doublure.support import lattices
 from doublure.support.arrays import Ints
+from doublure.support.frames import with_columns
 from doublure.support.mixing import remarked
 from doublure.support.tensors import Array, as_array
 
@@ -126,9 +127,8 @@ class RelationalEncoder(Encoder):
         """Return a table's rows as numbers; of a child table with how many rows hang on each."""
         frame = content.frames[name]
         if name != self.related.root:
-            frame = frame.assign(
-                **{rows_name(child): content.counts_of_rows(child) for child in self.related.hanging(name)}
-            )
+            hanging = self.related.hanging(name)
+            frame = with_columns(frame, {rows_name(child): content.counts_of_rows(child) for child in hanging})
         return as_array(self.tables[name].compact(frame))
 
     def _counts(self, content: RelatedRows, name: str) -> Ints:

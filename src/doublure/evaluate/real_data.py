@@ -43,6 +43,7 @@ from doublure.schema.columns import CategoryColumn, Column, label
 from doublure.schema.fact_states import Learn
 from doublure.schema.relational import RelationalSchema
 from doublure.support import files
+from doublure.support.frames import with_columns
 from doublure.support.guessing import free_word
 from doublure.support.objects import ObjectPath, Place, find_place
 from doublure.support.tensors import sha256_of
@@ -110,9 +111,8 @@ def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:
 
     def kept(table: str, frame: pd.DataFrame, raw: pd.DataFrame) -> pd.DataFrame:
         names = [name for name in opened[table] if name in frame]
-        return frame.assign(
-            **{name: with_unlisted(frame[name], raw[name], tables[table].columns[name]) for name in names}
-        )
+        columns = tables[table].columns
+        return with_columns(frame, {name: with_unlisted(frame[name], raw[name], columns[name]) for name in names})
 
     if isinstance(content, pd.DataFrame):
         return kept("", content, written)

@@ -21,6 +21,7 @@ from doublure.errors import SettingError, printable
 from doublure.intervals import IN_95_OF_100
 from doublure.methods import registry
 from doublure.methods.method import ErrorForecast
+from doublure.models import worded
 from doublure.planning.plans import Plan, plan
 from doublure.schema import Schema
 from doublure.schema.fact_states import Frozen
@@ -244,8 +245,8 @@ def _fault(error: ValidationError) -> str:
         )
     first = every[0]
     place = ".".join(str(part) for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{printable(place)}: {said}" if place else said
+    said = worded(first)
+    return f"{printable(place)} {said}" if place else said
 
 
 def _said(want: WantedError, error: float) -> str:

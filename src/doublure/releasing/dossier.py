@@ -38,7 +38,8 @@ from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import NO_WORDS, is_words
 
 _TITLE, _TEMPLATE = "Privacy file", "dossier.html.j2"
-_FOUND: dict[str, type[AttackReport] | type[Report]] = {"audit.json": AttackReport, "report.json": Report}
+_AUDIT = "audit.json"
+_FOUND: dict[str, type[AttackReport] | type[Report]] = {_AUDIT: AttackReport, "report.json": Report}
 """Files under ``internal/`` that tell of attacks, the fuller one first, and what reads them."""
 _NOT_ITS_OWN = "trust none of its figures; ask who put it there, or make it again with doublure audit or evaluate"
 _UNRECORDED = "executed.json: is missing, so that nothing says what ran. Ask who removed it, or fit anew."
@@ -46,9 +47,14 @@ _UNDECIDED = "Nobody is named who decided on cap and ε: doublure dossier RUN --
 _UNATTACKED = (
     "No attack was made, or its result was removed: doublure audit RUN --attack quick --real DATA --holdout DATA"
 )
+_NO_AUDIT = "No audit was made, or its result was removed: the attacks below are those of an evaluation."
+_CUT_SHORT = (
+    "A line of the ledger was cut short. Ask why, and compare each bundle that was given out (doublure verify)."
+)
 _BLANKS = (
     "controller", "purpose, and its legal basis", "impact assessment, of which date", "who may receive the release",
     "how long the run folder and internal/ are kept", "who answers the people in the data",
+    "whether published rows may still be personal data", "what is done if somebody asks to be erased",
 )  # fmt: skip
 """Facts that law often asks for and no run folder knows (GDPR, articles 6, 13, 30 and 35)."""
 _ONE_PLACE = (
@@ -154,7 +160,8 @@ def dossier(
         "card_file": CARD,
         "open_points": [
             *([] if decision is not None and decision.name else [_UNDECIDED]),
-            *([] if any(each["lines"] for each in internal) else [_UNATTACKED]),
+            *_unaudited(internal),
+            *([_CUT_SHORT] if spent is not None and spent["torn"] else []),
         ],
         "unit": syn.guarantee.unit,
         "sees": _who_sees(syn.run),
@@ -227,6 +234,13 @@ def _internal(folder: RunFolder, generator: str) -> tuple[list[dict[str, Any]], 
     return shown, problems
 
 
+def _unaudited(internal: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what is still open about attacks."""
+    if not any(each["lines"] for each in internal):
+        return [_UNATTACKED]
+    return [] if any(each["file"] == _AUDIT for each in internal) else [_NO_AUDIT]
+
+
 def _read(
     folder: RunFolder, name: str, reads: type[AttackReport] | type[Report], generator: str
 ) -> AttackReport | Report | None:
@@ -280,6 +294,7 @@ def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[s
         **account,
         "own": own[0],
         "last": f"record {last.sequence} of {last.utc}",
+        "torn": book.verify().torn,
         "together": coin_sentence({**total, "unit": syn.guarantee.unit}) if total["epsilon"] else "",
         "fits": f"{counted(fits, 'fit')} {'was' if fits == 1 else 'were'} charged",
     }, None

@@ -203,7 +203,11 @@ def _read(content: bytes) -> tuple[Ed25519PublicKey, bytes]:
 
 def refusal(what: str, field: object = SIGNATURE) -> GateFailed:
     """Return the error of a bundle that fails a check."""
-    return GateFailed(what, field=field, remedy="do not rely on this bundle; ask its contact")
+    return GateFailed(
+        what,
+        field=field,
+        remedy="do not rely on this bundle; ask the publisher, at an address that you have from elsewhere",
+    )
 
 
 def _content(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from doublure.errors import SettingError, counted, printable
 from doublure.run import conditions as asking
 from doublure.schema.series import SeriesSchema
 from doublure.schema.series_exogenous import ExogenousReadings
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +168,7 @@ class LongSeries:
                     for name, each in self._calendar.items()
                     if each.from_exogenous is not None
                 }
-                by_window.append(made.attributes[list(self._calendar)].assign(**public))
+                by_window.append(with_columns(made.attributes[list(self._calendar)], public))
         return Series(
             values=values[:, : self._steps],
             channels=tuple(self._schema.channels),

@@ -16,6 +16,7 @@ from doublure.schema.columns.date_format import DateFormat
 from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import Positive, check_name
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +213,7 @@ class Written:
             for name, cells in frame.items()
             if (column := self.columns.get(str(name))) is not None
         }
-        return frame.assign(**{str(name): cells.set_axis(frame.index) for name, cells in found.items()})
+        return with_columns(frame, {name: cells.set_axis(frame.index) for name, cells in found.items()})
 
     def of_table(self, table: str) -> Written:
         """Return how one of several tables is read, whose columns are named ``table.column`` here."""

@@ -13,42 +13,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
-from doublure.models import Model
+from doublure.models import Model, worded
 from doublure.support.guessing import suggest
 
 S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger rates have no use, and the largest diverge: they are refused before anything is charged."""
-
-_WORDS = {
-    "greater_than": "must be above {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be below {lt}",
-    "less_than_equal": "must be at most {le}",
-    "literal_error": "must be one of {expected}",
-    "finite_number": "must be a finite number",
-    "int_from_float": "must be a whole number",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "string_type": "must be a text",
-    "multiple_of": "must be a multiple of {multiple_of}",
-    "tuple_type": "must be a list",
-    "too_short": "must have at least {min_length}",
-    "too_long": "must have at most {max_length}",
-    "model_type": "is filled in by the plan; leave it out",
-}
-
-
-def _worded(error: Mapping[str, Any]) -> str:
-    """Return pydantic's message in doublure's wording."""
-    if error["type"] in _WORDS:
-        return _WORDS[error["type"]].format(**error.get("ctx", {}))
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
 
 
 @dataclass(frozen=True)
@@ -136,7 +106,7 @@ class MethodSettings(Model):
             if first["type"] == "extra_forbidden":
                 remedy = suggest(name, sorted(cls.model_fields))
                 raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
-            raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
+            raise SettingError(worded(first), field=name, remedy="see docs/methods.md") from None
 
     @property
     def sampling_only_fields(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_
 from doublure.errors import SettingError
 from doublure.schema.images import LABEL, LABELS, ImageSchema, Pictures
 from doublure.support import files
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -121,7 +122,7 @@ def _write_folder(chunks: Iterable[Images], path: Path, schema: ImageSchema, abo
                 file = folder / f"{number:08d}.png"
                 file.write_bytes(png(_filed(pixels, schema.images), dict(about)))
                 names.append(file.relative_to(whole).as_posix())
-            listed.append(columns_beside(chunk).assign(**{FILE: names}))
+            listed.append(with_columns(columns_beside(chunk), {FILE: names}))
         table = pd.concat(listed, ignore_index=True) if listed else pd.DataFrame()
         if schema.attributes.keys() & {*table.columns}:
             table[[FILE, *table.columns.drop(FILE)]].to_csv(whole / LIST, index=False, lineterminator="\n")

@@ -18,6 +18,7 @@ import pandas as pd
 from doublure.schema.related_table import NAMES_A_ROW, RowLink
 from doublure.schema.relational import RelationalSchema
 from doublure.support.arrays import Ints
+from doublure.support.frames import with_columns
 
 NamedRows: TypeAlias = Mapping[str, Mapping[str, Ints]]
 """Table -> column -> ``(M,)`` the row that each names: its place among the unit's rows of its table, or the unit's
@@ -61,7 +62,7 @@ def look_up(
         for mine, theirs in link.pairs(own) if link.looked_up else ():
             numbers = np.append(named[theirs].numbers_of(frames[link.to][theirs]), np.nan)
             found[mine] = columns[mine].loaded_cells_of(numbers[places])
-        frames[name] = frames[name].assign(**found)
+        frames[name] = with_columns(frames[name], found)
 
 
 def _rows_of_unit(unit: Ints, label: pd.Series[Any], units: Ints, keys: pd.Series[Any]) -> Ints:

@@ -30,6 +30,7 @@ from doublure.schema.columns import Column
 from doublure.schema.scalars import Misfit
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
+from doublure.support.frames import with_columns
 
 _MOST = 20
 
@@ -313,7 +314,7 @@ class SeriesSource(ABC):
                 values[inside] = block if steps is None else lengths.cut(block, steps[rows[inside]])
         attributes = cut.attributes.iloc[rows].reset_index(drop=True)
         if schema.ends_at is not None and steps is not None:
-            attributes = attributes.assign(**{schema.ends_at: steps[rows]})[list(schema.attributes)]
+            attributes = with_columns(attributes, {schema.ends_at: steps[rows]})[list(schema.attributes)]
         content = Series(
             values=values,
             channels=tuple(schema.channels),

@@ -19,6 +19,7 @@ from doublure.schema.columns import Column
 from doublure.schema.missing_states import hole_states
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import RuleSet
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     from doublure.support.arrays import Mask
@@ -52,7 +53,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     rules = RuleSet(own, schema.columns)
     numbers = snapped_numbers(frame, schema.columns, rules.names)
     rules.fix(numbers, None)  # written back in every row: else one that is fixed would change how others are read
-    return frame.assign(**{name: schema.columns[name].loaded_cells(numbers[name]) for name in rules.names})
+    return with_columns(frame, {name: schema.columns[name].loaded_cells(numbers[name]) for name in rules.names})
 
 
 def keep(

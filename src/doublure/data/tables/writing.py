@@ -19,6 +19,7 @@ from doublure.errors import SchemaError, SettingError
 from doublure.schema.columns.missing_kinds import cells_with_kinds, numbers_with_texts
 from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
+from doublure.support.frames import with_columns
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -126,8 +127,8 @@ class TableRows:
         """Write the rows of a frame of the schema's own dtypes."""
         several = [name for name in frame.columns if self._states(name) > 1]
         formed = self._formed(frame.drop(columns=several))
-        frame = frame.assign(**{name: formed[name] for name in formed.columns})
-        frame = frame.assign(**{name: self._with_kinds(name, frame[name]) for name in several})
+        frame = with_columns(frame, {name: formed[name] for name in formed.columns})
+        frame = with_columns(frame, {name: self._with_kinds(name, frame[name]) for name in several})
         numbers = {name for name, column in self._schema.columns.items() if column.plain}
         frame = _without_formulas(frame, numbers) if self._safe else frame
         if self._form == ".csv":
@@ -150,7 +151,7 @@ class TableRows:
         if self._form not in AS_TEXT:
             return typed
         texts = {name: as_text[name] for name, cells in typed.items() if not self._typed(str(name), cells)}
-        return typed.assign(**{str(name): cells for name, cells in texts.items()})
+        return with_columns(typed, texts)
 
     def _typed(self, name: str, cells: pd.Series[Any]) -> bool:
         """Whether cells keep a type of their own in a form of text: numbers, truths, and moments that it has."""
@@ -238,7 +239,7 @@ def _storable(frame: pd.DataFrame) -> pd.DataFrame:
         for name, column in frame.items()
         if isinstance(column.dtype, pd.CategoricalDtype) and len({type(value) for value in column.cat.categories}) > 1
     }
-    return frame.assign(**mixed) if mixed else frame
+    return with_columns(frame, mixed) if mixed else frame
 
 
 def _without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.DataFrame:

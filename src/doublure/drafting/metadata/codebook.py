@@ -342,17 +342,25 @@ def read_facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
     if values := cells.get("values", ""):
         facts["values"] = _values(values, place)
     lower, upper = cells.get("lower", ""), cells.get("upper", "")
-    if bool(lower) != bool(upper):
+    bought = _bought(lower, upper)
+    if bool(lower) != bool(upper) and bought is None:
         key = "upper" if lower else "lower"
         raise SchemaError("is empty and its fellow is not", field=f"{place}, {key}", remedy="give both or neither")
-    if lower:
+    if lower or upper:
         if cells.get("bounds"):
             raise SchemaError("says what lower and upper say", field=f"{place}, bounds", remedy="leave it empty")
-        facts["bounds"] = [_bound(lower), _bound(upper)]
+        facts["bounds"] = bought or [_bound(lower), _bound(upper)]
     if missing := cells.get("missing", ""):
         facts["missing"] = _missing(missing)
     read = _further_reader()
     return facts | {key: read(key, cells[key]) for key in further() if cells.get(key)}
+
+
+def _bought(lower: str, upper: str) -> dict[str, Any] | None:
+    """Return what both cells of bounds say of buying them, where one says it and the other nothing else."""
+    said = lower or upper
+    found = _yaml(said)
+    return found if isinstance(found, dict) and {lower, upper} <= {said, ""} else None
 
 
 def _yaml(text: str) -> Any:

@@ -297,10 +297,14 @@ def better_together(
 
     The forecast knows public facts only, so that distances are even a priori: of a column from its public cells over
     [0, 1], and of a pair from independence over [0, ``_DEPENDENT``]. A table of c cells with noise s, as shares, is
-    shrunk towards what is known without it as James and Stein (1961) do; of a distance D a part κ / (D² + κ) is
-    left, κ = c s² / 4. A pair's error is that of two columns, and of what is left of its dependence: all of it
-    where it is not counted. With the column's own error, which counts as much, a column's is met three times.
-    Counted pairs are taken as any: where noise decides, the strongest are not known.
+    shrunk towards what is known without it as James and Stein (1961) do, which takes a part κ / (D² + κ) of a distance
+    D. κ = c s² / 4 is a lower bound, since squares of differences add up to (2 D)² at most. A table by itself may lose
+    more (κ = c² s² / 2π where all cells differ), but one fit to all tables leaves less noise than each has alone: the
+    larger κ calls for columns alone where pairs are far ahead (docs/evidence/methods.md).
+
+    A pair's error is that of two columns, and of what is left of its dependence: all of it where it is not counted.
+    With the column's own error, which counts as much, a column's is met three times. Counted pairs are taken as any:
+    where noise decides, the strongest are not known.
 
     Where it is open whether a declared target is drawn last, it is judged besides: by how much of what tells it is lost
     (:func:`_told`), with the weight of one measure beside ``_JUDGED``. A target of few values is drawn last wherever
