@@ -93,8 +93,7 @@ def _interval(events: Collection[Mapping[str, Any]]) -> float:
         variance += number * (float(event.get("sample_rate", 1.0)) * min(spread, _deviation(event))) ** 2
     near = math.sqrt(12 * _WIDENED * variance / steps)
     rounded = [_spread(event) for event in events if event["type"] in ("pure", "approximate")] or [largest]
-    coarsest = max(_COARSEST * largest, _WIDENED * sum(rounded) / len(rounded))
-    return min(coarsest, max(_FINEST * largest, near))
+    return min(max(_COARSEST * largest, _WIDENED * sum(rounded) / len(rounded)), max(_FINEST * largest, near))
 
 
 def _paid_steps(event: Mapping[str, Any]) -> int:
