@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
 import subprocess
@@ -9,9 +11,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
+from killed import ended, started
 from shell import type_in
 from tiers import exhaustive
 
@@ -117,11 +121,15 @@ EXTENDING = [
 
 
 def lines_of(code, folder):
-    """Run an example in a process of its own, since what is registered stays; real-looking rows may be suspected."""
-    warned = ["-W", "error", "-W", "ignore:real"]
-    done = subprocess.run([sys.executable, *warned, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    """Run an example in a child, since what is registered stays; return the lines that it prints."""
+
+    def example():
+        os.chdir(folder)
+        with (folder / "printed").open("w", encoding="utf-8") as printed, contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs", "exec"), vars(sys.modules.setdefault("example", ModuleType("example"))))
+
+    assert ended(started(example)) == 0
+    return (folder / "printed").read_text(encoding="utf-8").splitlines()
 
 
 def test_a_type_of_a_new_nature_works(tmp_path):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from killed import ended, started
 from parted import BOTH, DECLARED, LEARNED, SCHEMAS, SEVERAL, check_equal, fitted, people, plan_of
 from planting import plant
 from tiers import exhaustive
@@ -252,37 +251,22 @@ def test_a_run_that_ends_for_good_leaves_no_codes(monkeypatch, tmp_path):
     assert not (tmp_path / "run" / "internal" / "codes").exists()
 
 
-KILLED = """
-import os, signal, sys
-import pandas as pd
-from typer.testing import CliRunner
-
-import doublure as db
-from doublure.cli.main import app
-from doublure.private.partitions import SequentialPartitions
-from doublure.run import record_sources
-record_sources.RECORDS_AT_ONCE = 37
-ask = SequentialPartitions.ask
-def killed(places, query, **named):
-    ask(places, query, **named)
-    print(*[os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")], sep="\\n", flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-SequentialPartitions.ask = killed
-folder = sys.argv[1]
-db.fit(pd.read_parquet(f"{folder}/people.parquet"), db.Plan.load(f"{folder}/plan.json"),
-       ledger=f"{folder}/ledger", out=f"{folder}/run", memory="2GB", seed=1)
-"""
-
-
 def test_cells_have_no_name_so_that_nothing_is_left_of_them_after_a_kill(tmp_path):
-    people().to_parquet(tmp_path / "people.parquet")
-    plan_of(BOTH).save(tmp_path / "plan.json")
-    Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    spilled = [line for line in done.stdout.splitlines() if "internal" in line]
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    ask = SequentialPartitions.ask
+
+    def dies(places, query, **named):
+        ask(places, query, **named)
+        held = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+        (tmp_path / "held").write_text("\n".join(held))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def fits():
+        SequentialPartitions.ask = dies
+        db.fit(people(), plan_of(BOTH), ledger=ledger, out=tmp_path / "run", memory="2GB", seed=1)
+
+    assert ended(started(fits)) == -signal.SIGKILL
+    spilled = [line for line in (tmp_path / "held").read_text().splitlines() if str(tmp_path / "run/internal") in line]
     assert spilled  # it was there
     assert all("deleted" in line for line in spilled)
     assert [*(tmp_path / "run" / "internal").iterdir()] == []

@@ -18,8 +18,7 @@ import argparse
 import json
 import os
 import random
-import subprocess
-import sys
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -49,7 +48,7 @@ def plan() -> SimpleNamespace:
     )
 
 
-def child(path: str, run_id: str, session: str, next_session: str, *, mutant: bool) -> None:
+def child(path: str, run_id: str, session: str, next_session: str, drawn: int, *, mutant: bool) -> None:
     """Resume the run and draw until killed."""
     reservation = Ledger.open(path).resume(run_id, session, next_session=next_session)
     while reservation.authorised < reservation.steps:
@@ -58,24 +57,27 @@ def child(path: str, run_id: str, session: str, next_session: str, *, mutant: bo
             reservation.advance(last)
         for step in range(first, last + 1):
             time.sleep(STEP_SECONDS)
-            os.write(1, b"%d\n" % step)
+            os.write(drawn, b"%d\n" % step)
         if mutant:
             reservation.advance(last)
 
 
 def kill_once(path: str, run_id: str, sessions: tuple[str, str], chance: random.Random, *, mutant: bool) -> list[int]:
-    """Run one child, kill it while it starts, resumes or draws, and return the steps it drew."""
-    command = [sys.executable, __file__, "--child", path, run_id, *sessions, *(["--mutant"] if mutant else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    if process.stdout is None:
-        raise RuntimeError("no pipe")
-    drawing = chance.random() < 0.7
-    first = process.stdout.readline() if drawing else b""
-    time.sleep(chance.uniform(0, 0.03 if drawing else 0.15))
-    process.kill()
-    rest = process.stdout.read()
-    process.wait()
-    process.stdout.close()
+    """Run one child, kill it while it resumes or draws, and return the steps it drew."""
+    reading, writing = os.pipe()
+    number = os.fork()
+    if number == 0:
+        try:
+            child(path, run_id, *sessions, writing, mutant=mutant)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as drawn:
+        first = drawn.readline() if chance.random() < 0.7 else b""
+        time.sleep(chance.uniform(0, 0.03))
+        os.kill(number, signal.SIGKILL)
+        rest = drawn.read()
+    os.waitpid(number, 0)
     # A number cut short by the kill would read as a smaller one; a whole line is one write.
     return [int(line) for line in (first + rest).decode().split("\n")[:-1]]
 
@@ -119,11 +121,7 @@ def main() -> None:
     parser.add_argument("--mutant", action="store_true", help="draw before authorising, to see that it is caught")
     parser.add_argument("--ledger", help="where to make it: a path or an address; a temporary file if left out")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.child:
-        child(*arguments.child, mutant=arguments.mutant)
-        return
     result = measure(arguments.kills, mutant=arguments.mutant, seed=arguments.seed, place=arguments.ledger)
     if arguments.json:
         print(json.dumps(result))

@@ -89,6 +89,8 @@ def test_weights_that_have_been_elsewhere_can_be_learned_from(small):
 
 
 def test_classifiers_of_images_learn_and_look_there(monkeypatch):
+    for name, few in (("EPOCHS", 1), ("LEAST_STEPS", 5)):
+        monkeypatch.setattr(f"doublure.measures.images.classifiers.{name}", few)
     images = Images(images=np.random.default_rng(0).integers(0, 256, (40, 8, 8, 1), dtype=np.uint8))
     classes = np.arange(40) % 2
     found = image_classifier(images, classes, 0).chances(images)

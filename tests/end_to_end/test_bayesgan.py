@@ -166,8 +166,10 @@ def test_a_run_that_ended_between_ledger_and_folder_still_says_4(world, run, mon
     assert db.load(world / "run").guarantee.kind == "dp"
 
 
-def test_labelling_by_hand(world, run, doublure):
+def test_labelling_by_hand(world, run, doublure, monkeypatch):
     """Images out, labels back, a set of labelled images to learn from."""
+    for name, few in (("EPOCHS", 1), ("LEAST_STEPS", 5)):
+        monkeypatch.setattr(f"doublure.measures.images.classifiers.{name}", few)
     text = TEXT.partition("label")[0]
     (world / "s.yaml").write_text(text)
     words = asked(world, labeller_steps=3)

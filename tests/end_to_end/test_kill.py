@@ -63,6 +63,7 @@ def main() -> None:
             time.sleep(asked["after"])
             os.kill(child, signal.SIGKILL)  # not yet waited for, so the number is still its own
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    os._exit(0)  # what was imported is not taken apart
 
 
 def _session(asked: dict[str, object]) -> int:
@@ -91,6 +92,7 @@ def _fit(asked: dict[str, object]) -> int:
     from doublure.run import fitting
 
     fitting._refuse_forged = lambda plan: None  # it prices the plan again, which takes longer than the fit
+    fitting.rehearse = lambda plan, *, device: None  # as in other tests: so does a rehearsal
     plan = db.Plan.from_json(asked["plan"], reprice=False)
     more = {"progress": _waiting(asked)} if "inside" in asked else {}
     try:
@@ -124,6 +126,7 @@ def _watch(asked: dict[str, object]) -> None:
     notes = os.open(asked["notes"] + "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     counts = itertools.count(1)
     write, replace, mkdir, normal = os.write, os.replace, os.mkdir, noise.OsKeyedNoise.normal
+    os.fsync = os.fstat  # a kill keeps what the disk does not have yet
 
     def note(*words: str) -> None:
         write(notes, (" ".join(words) + "\n").encode())

@@ -1,4 +1,4 @@
-"""``torchrun`` on this machine: two processes over gloo give what one gives; a dead one costs one session."""
+"""Ranks on this machine: two processes over gloo give what one gives; a dead one of ``torchrun`` costs one session."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from doublure.errors import SettingError
 from doublure.run.fitting import fit
 from doublure.run.ranks import FollowerRun, lead_ranks
 
-PROGRAM = Path(rank_program.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "TORCHELASTIC_ERROR_FILE": os.devnull}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills processes by their number")
 
 
-def torchrun(size: int, *words: object, **more: object) -> subprocess.CompletedProcess[str]:
+def torchrun(size: int, *words: object) -> subprocess.CompletedProcess[str]:
     """Run a program on so many ranks."""
     return subprocess.run(
-        [*TORCHRUN, str(size), *map(str, words)], env=ENVIRONMENT, text=True, capture_output=True, timeout=300, **more
+        [*TORCHRUN, str(size), *map(str, words)], env=ENVIRONMENT, text=True, capture_output=True, timeout=300
     )
 
 
@@ -67,7 +66,8 @@ def both(small, request, tmp_path_factory):
             np.savez(folder / f"{name}.data.npz", **request.getfixturevalue("letters").private)
         else:
             (twice if name == "several" else frame).to_csv(folder / f"{name}.data.csv", index=False)
-    done = torchrun(2, PROGRAM, folder, folder / "two", cwd=PROGRAM.parent)
+    two = [sys.executable, rank_program.__file__, folder, folder / "two"]
+    done = subprocess.run([*map(str, two)], env=ENVIRONMENT, text=True, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     with pytest.MonkeyPatch.context() as patch:
         rank_program.fit_all(folder, folder / "one", patch)
@@ -185,7 +185,7 @@ def until(done, process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("rank", cases(1, 0))
-def test_a_killed_rank_ends_the_run_which_goes_on_with_another_number(typed, rank):
+def test_a_killed_rank_ends_the_run_which_goes_on_with_another_number(typed, rank, doublure):
     with started(*words(typed)) as process:
         until((typed / "run/internal/checkpoint.safetensors").exists, process)
         os.kill(ranks_of(process)[rank], signal.SIGKILL)
@@ -200,12 +200,12 @@ def test_a_killed_rank_ends_the_run_which_goes_on_with_another_number(typed, ran
         assert json.loads((typed / "run/run.json").read_text())["status"] == "interrupted"
     authorised = max(run.authorised for run in ledger._store.view().account.runs.values())
     assert 0 < authorised < plan.steps
-    done = subprocess.run(
-        [sys.executable, *map(str, words(typed, "--resume"))] if rank else
-        [*TORCHRUN, "3", *map(str, words(typed, "--resume"))],
-        env=ENVIRONMENT, text=True, capture_output=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    again = words(typed, "--resume")
+    if rank:
+        doublure(*again[2:])
+    else:
+        done = torchrun(3, *again)
+        assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads((typed / "run/executed.json").read_text())[-1]
     assert told["drawn"] + told["lost"] == plan.steps
     assert told["event"] == told["expected"]

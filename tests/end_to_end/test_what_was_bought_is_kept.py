@@ -12,8 +12,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from killed import ended, started
 
 import doublure as db
 from doublure.cli.main import app
@@ -31,6 +30,7 @@ from doublure.private import mechanism
 from doublure.private.executed import as_priced, steps_of
 from doublure.private.partitions import Partitions
 from doublure.private.queries import facts
+from doublure.private.queries.counts import Counts
 from doublure.run import fitting, folder, running, weights
 from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
@@ -306,33 +306,25 @@ def counted(tmp_path: Path, counting_plan: db.Plan) -> Counted:
     return Counted(tmp_path, counting_plan, book, csv)
 
 
-KILLED = """
-import os, signal, sys
-import doublure as db
-from doublure.private.queries import counts, facts
-from doublure.private.mechanism import Mechanism
-from doublure.run import fitting
-at, number, memory, *paths = sys.argv[1:]
-places = {"tables": (counts.Counts, "answer"), "facts": (facts.Fact, "answer"), "draws": (Mechanism, "_noised")}
-owner, name = places[at]
-usual, left = getattr(owner, name), iter(range(int(number)))
-def dies(*given, **named):
-    if next(left, None) is None:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return usual(*given, **named)
-setattr(owner, name, dies)
-fitting.rehearse = lambda plan, *, device: None  # which asks nobody before anything is charged
-data, plan, ledger, out = paths
-db.fit(data, db.Plan.load(plan), ledger=ledger, out=out, seed=1, memory=memory or None, progress=False)
-"""
+PLACES = {"tables": (Counts, "answer"), "facts": (facts.Fact, "answer"), "draws": (mechanism.Mechanism, "_noised")}
 
 
 def killed(counted: Counted, at: str, number: int, memory: str) -> None:
     """Fit in a process that is killed once so many have been counted, or drawn."""
-    counted.plan.save(counted.folder / "plan.json")
-    paths = [counted.csv, counted.folder / "plan.json", counted.book.path, counted.run]
-    words = [sys.executable, "-c", KILLED, at, str(number), memory, *map(str, paths)]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+
+    def fitted() -> None:
+        owner, name = PLACES[at]
+        usual, left = getattr(owner, name), iter(range(number))
+
+        def dies(*given: Any, **named: Any) -> Any:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return usual(*given, **named)
+
+        setattr(owner, name, dies)
+        counted.fit(memory=memory or None)
+
+    assert ended(started(fitted)) == -signal.SIGKILL
     assert [record.kind for record in counted.book.entries].count("reserve") == 1
 
 

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from killed import ended, started
 
 from doublure.errors import BudgetRefused, LedgerError
 from doublure.ledger import Budget, Ledger
 
-SPEND = """
-import sys
-from types import SimpleNamespace
-from doublure.errors import BudgetRefused
-from doublure.ledger import Ledger
-plan = SimpleNamespace(
-    method="dpgan", guarantee=SimpleNamespace(kind="dp"), epsilon=0.3, delta=1e-6, unit={}, relation="add/remove",
-    accountant="pld", schema_sha256="0" * 64, sha256="0" * 64, touches=[], steps=10,
-)
-ledger = Ledger.open(sys.argv[1])
-sys.stdin.readline()
-won = 0
-for _ in range(int(sys.argv[2])):
-    try:
-        ledger.reserve(plan)
-        won += 1
-    except BudgetRefused:
-        pass
-print(won)
-"""
 KILLER = Path(__file__).resolve().parents[2] / "benchmarks" / "robustness" / "ledger_kill.py"
 
 
-def test_eight_processes_cannot_overspend(place):
+def test_eight_processes_cannot_overspend(place, make_plan):
     Ledger.create(place, dataset="adult", epsilon=30.0, delta=0.5)
-    command = [sys.executable, "-c", SPEND, place, "25"]
-    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    won = [int(process.communicate()[0]) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 8
+    gate, go = os.pipe()
+
+    def spend() -> int:
+        os.close(go)
+        os.read(gate, 1)  # ends once no process may write there any more: all begin at once
+        ledger, won = Ledger.open(place), 0
+        for _ in range(25):
+            with suppress(BudgetRefused):
+                ledger.reserve(make_plan(epsilon=0.3))
+                won += 1
+        return won
+
+    children = [started(spend) for _ in range(8)]
+    os.close(go)
+    won = [ended(child) for child in children]
+    os.close(gate)
     # 200 tries at 0.3 for a cap of 30: exactly a hundred fit.
     assert sum(won) == 100
     ledger = Ledger.open(place)
@@ -98,20 +90,11 @@ def test_without_the_lock_threads_do_overspend_or_break_the_chain(path, make_pla
         ledger.verify()
 
 
-TWIN = """
-import sys
-from doublure.ledger import Ledger
-from doublure.ledger.reservation import Reservation
-store = Ledger.open(sys.argv[1])._store
-Reservation(store, store.view().account.find(sys.argv[2])).advance(10)
-"""
-
-
 def test_two_processes_with_one_session_do_not_both_draw(place, make_plan):
     """As after a fork: both hold the session's nonce, and neither resumed."""
     ledger = Ledger.create(place, dataset="adult", epsilon=3.0, delta=1e-4)
     reservation = ledger.reserve(make_plan())
-    subprocess.run([sys.executable, "-c", TWIN, str(ledger.path), reservation.id], check=True)
+    assert ended(started(lambda: reservation.advance(10))) == 0
     with pytest.raises(LedgerError, match="another process"):
         reservation.advance(20)
 

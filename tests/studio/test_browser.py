@@ -264,10 +264,10 @@ def test_a_second_fit_is_refused_by_the_cap_in_one_line(walked, enter, tmp_path)
         assert visitor.violations() == []
 
 
-def test_a_killed_server_loses_no_fit(ready, enter, tmp_path):
+def test_a_killed_server_loses_no_fit(ready, enter, forks, tmp_path):
     folder = tmp_path / "killed"
     shutil.copytree(ready, folder)
-    server = Server(folder)
+    server = Server(folder, forks)
     visitor = enter(server.url)
     visitor.go("/fit")
     visitor.press("#start")

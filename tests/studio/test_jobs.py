@@ -43,19 +43,20 @@ def ended(job: StudioJob, seconds: float = 60) -> StudioJob:
 
 
 def test_a_command_ends_with_its_result_or_its_one_line(jobs):
-    done = ended(jobs.start(["plan", "s.yaml", "--epsilon", "1", "--delta", "1e-6", "-o", "plan.json"], step="budget"))
-    assert (done.state, done.line, done.about) == ("done", "", {"step": "budget"})
-    assert (jobs.folder / "plan.json").is_file()
+    words = ["keys", "new", "-o", "key"]
+    done = ended(jobs.start(words, step="release"))
+    assert (done.state, done.line, done.about) == ("done", "", {"step": "release"})
+    assert (jobs.folder / "key").is_file()
     assert done.result
-    assert done.command == "doublure plan s.yaml --epsilon 1 --delta 1e-6 -o plan.json"
+    assert done.command == "doublure keys new -o key"
     told = json.loads((done.path / "job.json").read_text())
     assert set(told) == {"arguments", "about", "began"}
-    refused = ended(jobs.start(["plan", "s.yaml", "--epsilon", "0", "--delta", "1e-6"]))
+    refused = ended(jobs.start(words))
     assert refused.state == "refused"
-    assert "epsilon" in refused.line
+    assert "key" in refused.line
     assert "\n" not in refused.line
     assert [each.name for each in jobs.all()] == [refused.name, done.name]
-    assert jobs.latest("plan", step="budget").name == done.name
+    assert jobs.latest("keys", step="release").name == done.name
     assert jobs.find(done.name).path == done.path
     assert all(each.stat().st_mode & 0o077 == 0 for each in (jobs.room.parent, done.path) if each == done.path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -36,23 +35,23 @@ def chromium() -> Iterator[Any]:
 
 
 class Server:
-    """A studio in a process of its own, as a user starts it.
+    """A studio in a process of its own.
 
     Args:
         folder: The project's folder.
+        start: What starts a command (:mod:`forked_jobs`).
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "doublure", "studio", str(folder), "--no-browser"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONPATH": SOURCE},
-        )
-        assert self._process.stdout is not None
+    def __init__(self, folder: Path, start: Any) -> None:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as out:
+            words = [sys.executable, "-P", "-m", "doublure", "studio", str(folder), "--no-browser"]
+            environment = {**os.environ, "PYTHONPATH": SOURCE}
+            process = start(words, cwd=folder, stdout=out, stderr=out, env=environment, pass_fds=[])
+        self._number: int = process.pid
+        self._out = os.fdopen(reading, encoding="utf-8")
         self.said: list[str] = []
-        for line in self._process.stdout:
+        for line in self._out:
             self.said.append(line)
             if line.startswith("http://"):
                 break
@@ -61,12 +60,9 @@ class Server:
 
     def kill(self) -> str:
         """Kill it without a word, and return all that it said."""
-        self._process.send_signal(signal.SIGKILL)
-        return self._end()
-
-    def _end(self) -> str:
-        rest, _ = self._process.communicate(timeout=30)
-        return "".join(self.said) + rest
+        os.kill(self._number, signal.SIGKILL)
+        with self._out:
+            return "".join(self.said) + self._out.read()
 
 
 class Visitor:

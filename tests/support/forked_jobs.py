@@ -1,8 +1,9 @@
 """Commands of the studio as forks of one process that has imported doublure already.
 
 A command takes two seconds to import its libraries, and a test that walks through the studio starts a dozen. What runs
-is the same: the words, the folder, the environment, the streams and the lock. That the studio starts Python itself, and
-how, is tested where no fork stands in (``tests/studio/test_jobs.py``).
+is the same: the words, the folder, the environment, the streams and the lock. Figures are not drawn, fits and forests
+draw few rows and trees, and nobody waits for the disk. That the studio starts Python itself, and how, is tested where
+no fork stands in (``tests/studio/test_jobs.py``).
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def forked_jobs(start: Any) -> Iterator[None]:
 def _serve(asked: socket.socket) -> None:
     for name in _IMPORTED:
         __import__(name)
+    _hurry()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
     while True:
         told, handles, _, _ = socket.recv_fds(asked, _MOST, 10)
@@ -89,12 +91,23 @@ def _serve(asked: socket.socket) -> None:
         asked.send(str(pid).encode())
 
 
+def _hurry() -> None:
+    from doublure.measures.tables import utility
+    from doublure.methods.statistics.tables import work
+    from doublure.report import plots
+
+    utility._TREES, work.DRAWN = 25, 500
+    plots.draw = lambda width, height, key, alt, paint: alt  # type: ignore[assignment, return-value]
+    os.fsync = os.fstat  # type: ignore[assignment]
+
+
 def _command(told: Mapping[str, Any], handles: Sequence[int]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, handle in enumerate((nothing, *handles[:2])):
         os.dup2(handle, number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
     os.chdir(told["cwd"])
     os.environ.clear()
     os.environ.update(told["env"])

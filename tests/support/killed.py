@@ -11,10 +11,12 @@ import hashlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import named_noise
 import numpy as np
 import pytest
 
@@ -119,16 +121,38 @@ def dies_at(point: str, number: int, ledger: Path | None = None) -> None:
         setattr(Reservation, name, paid)
 
 
-def killed(act: Callable[[], object], point: str, number: int, ledger: Path | None = None) -> bool:
-    """Do something in a child that dies at a point; return whether it got there."""
+def started(act: Callable[[], int | None]) -> int:
+    """Do something in a child of this process, which need not import what it needs; return the child's number.
+
+    It draws from the operating system, as every other process does, and ends with what ``act`` returns, or with 70.
+    """
     child = os.fork()
     if child == 0:
+        code = 70
         try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout's would go on with the tests here
             signal.alarm(120)
+            named_noise.leave()
             if "torch" in sys.modules:  # threads that the parent's work has started are no longer there
                 sys.modules["torch"].set_num_threads(1)
-            dies_at(point, number, ledger)
-            act()
+            code = act() or 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
         finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            os._exit(code)
+    return child
+
+
+def ended(child: int) -> int:
+    """Wait for a child; return its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed(act: Callable[[], object], point: str, number: int, ledger: Path | None = None) -> bool:
+    """Do something in a child that dies at a point; return whether it got there."""
+
+    def watched() -> None:
+        dies_at(point, number, ledger)
+        act()
+
+    return ended(started(watched)) == -signal.SIGKILL

@@ -36,6 +36,11 @@ def of(name: str) -> Iterator[None]:
         _streams.pop()
 
 
+def leave() -> None:
+    """Draw from the operating system: in a child, whose parent goes on with the stream."""
+    _streams.clear()
+
+
 def _stream() -> np.random.Generator:
     """Return the stream of what runs, made when it is asked for first."""
     stream = _streams[-1]

@@ -12,9 +12,11 @@ mutant has to follow it.
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
@@ -47,15 +49,22 @@ def mutated(function: FunctionType, *edits: tuple[str, str]) -> CodeType:
     name = function.__qualname__
     if function.__code__.co_filename == _MUTANT.format(name):
         _no_kill(f"{name} is a mutant already: give all edits of a function together")
-    tree = ast.parse(inspect.getsource(sys.modules[function.__module__]))
+    whole = _parsed(inspect.getsource(sys.modules[function.__module__]))
+    there = list(_named(whole, name))
+    if len(there) != 1:
+        _no_kill(f"{name} stands {len(there)} times in {function.__module__}, not once")
+    kept = [each for each in whole.body if _is_future(each) or each.lineno <= there[0].lineno <= (each.end_lineno or 0)]
+    tree = copy.deepcopy(ast.Module(kept, []))  # others take time alone
     found = list(_named(tree, name))
-    if len(found) != 1:
-        _no_kill(f"{name} stands {len(found)} times in {function.__module__}, not once")
     for old, new in edits:
         _edit(found[0], old, new)
-    tree.body = [each for each in tree.body if _is_future(each) or found[0] in ast.walk(each)]  # others take time alone
     module = compile(ast.fix_missing_locations(tree), _MUTANT.format(name), "exec", dont_inherit=True)
     return next(code for code in _codes(module) if code.co_qualname == name)
+
+
+@lru_cache(32)
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def _edit(function: _Definition, old: str, new: str) -> None:

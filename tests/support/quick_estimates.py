@@ -29,13 +29,28 @@ WHOLE = (
 )
 """Folders and files of tests whose fits draw all of them; so do those of every process that a test starts."""
 COUNTED = (
-    "databases/test_counting.py",
-    "databases/test_units.py",
-    "federated/test_silos.py",
+    "cli",
+    "databases",
+    "end_to_end/test_commands.py",
+    "end_to_end/test_comparison.py",
+    "end_to_end/test_tables.py",
+    "end_to_end/test_what_was_bought_is_kept.py",
+    "federated",
     "pitfalls/test_related_levels.py",
     "pitfalls/test_relational.py",
+    "studio",
+    "test_dossier.py",
+    "test_fitting.py",
+    "test_forgeries.py",
+    "test_larger_than_memory.py",
+    "test_lots_from_disk.py",
+    "test_on_workers.py",
+    "test_released_forms.py",
+    "test_releasing.py",
+    "test_row_links.py",
+    "test_what_ran.py",
 )
-"""Folders and files of tests of what is counted: how far one unit moves it, or whether it is the same elsewhere."""
+"""Folders and files of tests of what is counted, charged, kept and shown, and of none how near a draw comes to it."""
 FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
 _STILL, _FLAT = posterior._STILL, posterior._FLAT

@@ -13,7 +13,6 @@ import tiers
 from markupsafe import Markup
 
 DRAWN = (
-    "golden",
     "report",
     "test_docs.py",
     "test_figures.py",

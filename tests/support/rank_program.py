@@ -1,10 +1,13 @@
-"""A program for ``torchrun``: plans fitted one after the other, given equal coins, pairing and noise.
+"""A program of two ranks: plans fitted one after the other, given equal coins, pairing and noise.
 
-Alone it fits them in one process. What was about to be noised is kept beside each run, for a test to compare.
+It forks once its libraries are there, and numbers both as ``torchrun`` does, whose own start is tested elsewhere. What
+was about to be noised is kept beside each run, for a test to compare.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.run import fitting
 from doublure.run.fitting import fit
 from doublure.run.ranks import FollowerRun, lead_ranks
-from doublure.support.ranks import GlooLink, torchrun_rank
+from doublure.support.ranks import GlooLink
 
 
 def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink | None = None) -> None:
@@ -64,8 +67,13 @@ def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink |
 
 
 if __name__ == "__main__":
-    if torchrun_rank() is None:
-        sys.exit("start me with torchrun")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    other = os.fork()
+    os.environ["RANK"] = "0" if other else "1"
     LINK = GlooLink()
     fit_all(Path(sys.argv[1]), Path(sys.argv[2]), pytest.MonkeyPatch(), LINK)
     LINK.close()
+    if other:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))

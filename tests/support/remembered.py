@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, wraps
+from operator import attrgetter, is_
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 _DISTRIBUTIONS = 48  # a few megabytes each
 _COMPOSED = 16  # tens of megabytes each
 _TERMS, _MOST_TERMS = 100, 1000  # at a time, and in all
+_CODE = attrgetter("__code__")
 _done: set[str] = set()
 
 
@@ -191,14 +193,15 @@ def remembered_price(compute: Callable[..., Any], *modules: ModuleType) -> Calla
     known: dict[str, Any] = {}
     spaces = [vars(module) for module in modules]
     spaces += [vars(each) for space in spaces for each in space.values() if _is_ours(each, modules)]
-    found = [(space, name, each) for space in spaces for name, each in space.items() if each is not compute]
-    functions = {function for each in (compute, *(each for _, _, each in found)) for function in functions_in(each)}
-    codes = [(function, function.__code__) for function in functions]
+    found = [(space, {name: each for name, each in space.items() if each is not compute}) for space in spaces]
+    every = (compute, *(each for _, own in found for each in own.values()))
+    functions = [*{function for each in every for function in functions_in(each)}]
+    codes = [*map(_CODE, functions)]
 
     @wraps(compute)
     def remembered(*given: Any, **named: Any) -> Any:
-        as_it_was = all(function.__code__ is code for function, code in codes)
-        if not as_it_was or any(space.get(name) is not each for space, name, each in found):
+        as_it_was = all(map(is_, map(_CODE, functions), codes))
+        if not as_it_was or not all(all(map(is_, map(space.get, own), own.values())) for space, own in found):
             return compute(*given, **named)
         key = repr((given, named))
         if " at 0x" in key:  # an address says nothing, and is another's next

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ TOLERANCE = 0.005
 A loss between two grid points, h apart, is shared out among both (Doroshenko et al. 2022, "Connect the Dots"), which
 adds at most h²/4 to its variance, and h²/6 on average. Over steps of standard deviation s that widens their sum by a
 share h²/(12 s²) of its standard deviation, which is :data:`_WIDENED` at most. ε grows as that or, where it is large, as
-its square: .2 %. The rest is room for rounding.
+its square: .2 %. A loss that is one number is rounded up by a spacing, which is .1 % of such losses, or 1e-4 where
+they are small. The rest is room for rounding.
 """
 
 _WIDENED = 0.001
@@ -82,7 +83,7 @@ def _squared_shift(event: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _interval(events: Iterable[Mapping[str, Any]]) -> float:
+def _interval(events: Collection[Mapping[str, Any]]) -> float:
     """Return the spacing of the grid, so fine that it widens the sum of all steps by little."""
     largest, steps, variance = 1.0, 0.0, 0.0
     for event in events:
@@ -91,7 +92,8 @@ def _interval(events: Iterable[Mapping[str, Any]]) -> float:
         largest, steps = max(largest, spread), steps + number
         variance += number * (float(event.get("sample_rate", 1.0)) * min(spread, _deviation(event))) ** 2
     near = math.sqrt(12 * _WIDENED * variance / steps)
-    return largest * min(_COARSEST, max(_FINEST, near / largest))
+    rounded = [_spread(event) for event in events if event["type"] in ("pure", "approximate")] or [largest]
+    return min(max(_COARSEST * largest, _WIDENED * sum(rounded) / len(rounded)), max(_FINEST * largest, near))
 
 
 def _paid_steps(event: Mapping[str, Any]) -> int:

@@ -334,6 +334,16 @@ def test_an_input_overwritten_after_its_use_is_noticed(make_critic, make_records
         factor_pairs(critic, list(critic.parameters()), CriticLoss(kind="wgan"), make_records((5,), 4))
 
 
+def test_no_gradient_imports_algebra(make_critic, make_records, monkeypatch):
+    """It would take longer than a small fit: a gradient that is given a seed has torch import SymPy."""
+    monkeypatch.setitem(sys.modules, "torch.fx.experimental.symbolic_shapes", None)
+    loss = CriticLoss(kind="wgan", gradient_penalty=10.0)
+    assert per_unit(RecordGradients(make_critic(), loss), make_records((5,), 4))[0].any()
+    values = torch.ones(2, requires_grad=True)
+    with pytest.raises(ImportError):
+        torch.autograd.grad(values * 2, values, torch.ones(2))  # whose import this test would notice
+
+
 def test_the_critic_is_left_as_it_was(make_critic, make_records):
     critic = make_critic()
     critic.body[0].weight.requires_grad_(False)

@@ -114,8 +114,9 @@ def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: boo
     """Return the derivatives of the sum of the values, None where there is none."""
     # The seed requires a gradient so that what flows back has a graph even through a critic that is linear here.
     ones = torch.ones_like(values).requires_grad_(differentiable)
+    # As a factor of a sum, since torch would import SymPy for a seed, which takes longer than many a fit.
     found: Sequence[Tensor | None] = torch.autograd.grad(
-        values, cast(Any, targets), ones, create_graph=differentiable, allow_unused=True
+        (values * ones).sum(), cast(Any, targets), create_graph=differentiable, allow_unused=True
     )
     return found
 
