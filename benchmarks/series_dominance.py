@@ -40,13 +40,13 @@ DAYS = ("ettm1", "simbench", "london", "daiad")
 PLANT, PLANT_DAYS, PLANT_HOURS = "plant", 300, 24
 PLANT_RULE = {"formula": {"of": "co2", "from": "kwh * 0.0005"}}
 FETCHED = Path(__file__).resolve().parent / "out" / "fetched"
-SETS = (*OWN_SCHEMAS, *UCR, *DAYS, PLANT, "pjme", "turbofan", "ecg5000")
+SETS = (*OWN_SCHEMAS, *UCR, *DAYS, PLANT, "pjme", "turbofan", "ecg5000", "appliances")
 
 
 def load(name: str) -> tuple[db.Schema, dict[str, Any]]:
     """Return a set's schema, and its channels and attributes as arrays."""
-    if name in (found := {PLANT: plant, "pjme": pjme, "turbofan": turbofan, "ecg5000": ecg5000}):
-        return found[name]()
+    if name in MADE:
+        return MADE[name]()
     if name in OWN_SCHEMAS:
         schema = db.Schema.load(SHARED / f"{name}.schema.yaml")
         with np.load(SHARED / f"{name}.npz") as file:
@@ -101,7 +101,7 @@ def pjme() -> tuple[db.Schema, dict[str, Any]]:
         "weekend": {"type": "boolean"}, "month": {"type": "ordinal", "values": list(range(1, 13))}
     }  # fmt: skip
     schema = _set(24, {"load": (0, 80_000, 0)}, attributes, len(wide))
-    return schema, {"load": wide.to_numpy(), "weekend": days.dayofweek >= 5, "month": days.month.to_numpy()}
+    return schema, {"load": wide.to_numpy(), "weekend": days.day_of_week >= 5, "month": days.month.to_numpy()}
 
 
 def turbofan() -> tuple[db.Schema, dict[str, Any]]:
@@ -134,6 +134,20 @@ def ecg5000() -> tuple[db.Schema, dict[str, Any]]:
     return schema, {"x": values[:, 1:], "kind": kinds}
 
 
+def appliances() -> tuple[db.Schema, dict[str, Any]]:
+    """Return whole days of a house in hours (UCI's Appliances): what appliances and lights draw, rooms, and weather."""
+    found = pd.read_csv(FETCHED / "energydata_complete.csv")
+    stamps = pd.to_datetime(found["date"], format="mixed", dayfirst=True)
+    channels = {
+        "Appliances": (0, 1100, 0), "lights": (0, 100, 0), "T1": (0, 40, 1), "RH_1": (0, 100, 1), "T_out": (-20, 40, 1)
+    }  # fmt: skip
+    hours = found[list(channels)].groupby([stamps.dt.normalize(), stamps.dt.hour]).mean()
+    wide = hours.unstack().dropna()
+    values = {name: wide[name].to_numpy() for name in channels}
+    schema = _set(24, channels, {"weekend": {"type": "boolean"}}, len(wide))
+    return schema, values | {"weekend": pd.DatetimeIndex(wide.index).day_of_week >= 5}
+
+
 def plant() -> tuple[db.Schema, dict[str, Any]]:
     """Return made-up days of a plant: power, the carbon dioxide that it stands for, two reactive powers, their factor.
 
@@ -162,6 +176,9 @@ def plant() -> tuple[db.Schema, dict[str, Any]]:
         "doublure": 1, "kind": "series", "units": PLANT_DAYS, "series": {"length": PLANT_HOURS}, "channels": channels
     }  # fmt: skip
     return db.Schema.parse(yaml.safe_dump(facts, sort_keys=False)), values
+
+
+MADE = {PLANT: plant, "pjme": pjme, "turbofan": turbofan, "ecg5000": ecg5000, "appliances": appliances}
 
 
 def _fitted(schema: db.Schema, data: Mapping[str, Any], epsilon: float, seed: int, **settings: Any) -> Any:
