@@ -62,8 +62,11 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _each_classifier_is_trained_once():
-    """Remember what classifiers predict by all that they are given: evaluations of the same rows share two of three."""
+def trained_anew():
+    """Remember what classifiers predict by all that they are given: evaluations of the same rows share two of three.
+
+    It gives what trains them as ever.
+    """
     known = {}
 
     def remembered(kind, train):
@@ -84,9 +87,9 @@ def _each_classifier_is_trained_once():
         return trained
 
     with pytest.MonkeyPatch.context() as patch:
-        for kind, train in utility._TRAIN.items():
-            patch.setitem(utility._TRAIN, kind, remembered(kind, train))
-        yield
+        anew = utility._TRAIN
+        patch.setattr(utility, "_TRAIN", {kind: remembered(kind, train) for kind, train in anew.items()})
+        yield anew
 
 
 @pytest.fixture(scope="session")
