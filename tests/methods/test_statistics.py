@@ -621,7 +621,7 @@ def test_three_planted_rules_are_found(tmp_path):
     plan = planned(schema, epsilon=1.0, components=128, fit_steps=600)
     book = db.Ledger.create(tmp_path / "ledger", dataset="ruled", epsilon=10.0, delta=0.1)
     broken = []
-    for _ in range(5):
+    for _ in range(3):
         made = db.fit(tmp_path / "ruled.csv", plan, ledger=book, seed=1, again=True).sample(6000, seed=1)
         both = made.dropna(subset=["code", "group"])
         broken.append([
