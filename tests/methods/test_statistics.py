@@ -355,11 +355,11 @@ def test_a_plan_reads_no_data():
     """The same whatever the data, with no data at all; and quick, with 100 columns."""
     columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(100))
     wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
-    plan = planned(wide, accountant="pld")
+    plan = planned(wide)
     own = plan.settings
     expected = plan_releases(wide, "", scored=own.scored, paired=own.paired).tables
     assert {access.purpose: access.event.tables for access in plan.touches} == expected
-    again = planned(wide, accountant="pld")
+    again = planned(wide)
     assert (plan.touches, plan.noise_multiplier, plan.settings) == (
         again.touches,
         again.noise_multiplier,
