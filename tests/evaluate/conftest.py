@@ -1,3 +1,5 @@
+import hashlib
+from functools import wraps
 from types import SimpleNamespace
 
 import numpy as np
@@ -5,6 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.guarantee import Guarantee
+from doublure.measures.tables import utility
 from doublure.schema import ResolvedSchema, Schema
 
 SCHEMA = """
@@ -56,6 +59,37 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {name: frame[name].sample(frac=1, random_state=seed).to_numpy() for seed, name in enumerate(frame)}
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trained_anew():
+    """Remember what classifiers predict by all that they are given: evaluations of the same rows share two of three.
+
+    It gives what trains them as ever.
+    """
+    known = {}
+
+    def remembered(kind, train):
+        @wraps(train)
+        def trained(training, classes, test, seed):
+            given = hashlib.sha256(repr((kind, utility._TREES, utility._ROUNDS, seed)).encode())
+            given.update(np.ascontiguousarray(classes))
+            for table in (training, test):
+                given.update(repr((table.names, table.sizes, sorted(table.scaled), table.codes.shape)).encode())
+                given.update(np.ascontiguousarray(table.codes))
+                for name in sorted(table.scaled):
+                    given.update(np.ascontiguousarray(table.scaled[name]))
+            key = given.hexdigest()
+            if key not in known:
+                known[key] = train(training, classes, test, seed)
+            return known[key].copy()
+
+        return trained
+
+    with pytest.MonkeyPatch.context() as patch:
+        anew = utility._TRAIN
+        patch.setattr(utility, "_TRAIN", {kind: remembered(kind, train) for kind, train in anew.items()})
+        yield anew
 
 
 @pytest.fixture(scope="session")

@@ -296,7 +296,7 @@ def test_a_test_and_its_family_say_half_of_its_variance_each():
     assert alone(shown(*shares), [shown(*others)]).p == pytest.approx(2 * student_t.sf(t, 8), rel=1e-3)
 
 
-@pytest.mark.parametrize("runs", [3, 5, 9, 20])
+@pytest.mark.parametrize("runs", [3, 5, pytest.param(9, marks=pytest.mark.exhaustive), 20])
 def test_of_correct_runs_few_are_flagged_however_many_there_are(runs):
     """Beta-distributed runs, skewed, some tests twenty times as variable as others: the stated level is one in 100."""
     rng, flagged = np.random.default_rng(runs), 0

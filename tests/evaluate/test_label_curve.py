@@ -54,7 +54,9 @@ def test_right_labels_teach_as_much_as_real_images_and_wrong_ones_nothing(schema
 
 
 def test_a_curve_repeats_itself_and_reads_back(schema: ImageSchema) -> None:
-    found = [label_curve(labelled(40, wrong=0.3), schema, real(60), classifier="mlp", seed=seed) for seed in (1, 1, 2)]
+    found = [
+        label_curve(labelled(40, wrong=0.45), schema, real(60), classifier="logistic", seed=seed) for seed in (1, 1, 2)
+    ]
     assert found[0] == found[1] != found[2]
     assert LabelCurve.model_validate(json.loads(found[0].model_dump_json())) == found[0]
     said = str(found[0])

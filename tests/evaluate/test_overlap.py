@@ -124,7 +124,9 @@ def test_no_fit_ever_asks():
 
 def mentions_overlap(code: str) -> bool:
     """Whether code has a name of that word, however it came by it; words in texts do not count."""
-    bare = [node for node in ast.walk(ast.parse(code)) if not isinstance(node, ast.Constant)]
+    bare = [
+        node for node in ast.walk(ast.parse(code if "overlap" in code else "")) if not isinstance(node, ast.Constant)
+    ]
     return any("overlap" in str(value) for node in bare for value in vars(node).values() if isinstance(value, str))
 
 

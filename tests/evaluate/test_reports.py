@@ -40,6 +40,12 @@ def kept(make_synthesizer, drawn, real, holdout):
     return evaluate.report(make_synthesizer(drawn(500, 3)), real, holdout)
 
 
+@pytest.fixture(scope="module")
+def pages(seen, kept):
+    """Their pages."""
+    return seen.to_html(), kept.to_html()
+
+
 def test_a_report_from_files(tmp_path, synthesizer, real, holdout):
     real.to_csv(tmp_path / "real.csv", index=False)
     holdout.to_parquet(tmp_path / "holdout.parquet")
@@ -141,14 +147,12 @@ def test_images_in_another_order_are_the_same_images():
     assert not seen_before(hash_records(Images(images=pixels, labels=labels)), hash_records(relabelled))
 
 
-def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, seen, kept):
+def test_what_the_fit_has_seen_is_said_before_the_figures(seen, kept, pages):
     caveat = "The test rows are not held out"
     assert kept.table.rows.kept_aside
     assert f"! {caveat}" in str(seen)
     assert caveat not in str(kept)
-    for report, said in ((seen, True), (kept, False)):
-        report.save(tmp_path / "page.html")
-        page = (tmp_path / "page.html").read_text()
+    for page, said in zip(pages, (True, False), strict=True):
         assert (caveat in page[: page.index('<section id="scores"')]) == said
 
 
@@ -233,37 +237,36 @@ def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monk
     assert "No privacy loss:" in (tmp_path / "page.html").read_text()
 
 
-def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, kept, make_synthesizer, real, holdout):
+def test_a_holdout_brings_attacks_and_what_they_cannot_show(kept, pages, make_synthesizer, real, holdout):
     assert [found.threat_model.attack for found in kept.attacks] == ["gan-leaks", "neighbours"]
     for found in kept.attacks:
         low, high = found.interval
         assert low - 0.05 < 0.5 < high + 0.05, found.sentence
     assert "The nearest synthetic record: area under ROC" in str(kept)
-    kept.save(tmp_path / "page.html", tmp_path / "page.json")
-    page = (tmp_path / "page.html").read_text()
+    page = pages[1]
     assert "NOT A PRIVACY MEASURE" in page
     assert "doublure audit run/ --attack all" in page
     copied = evaluate.report(make_synthesizer(real), real, holdout)
     assert all(found.interval[0] > 0.6 for found in copied.attacks)
 
 
-def test_means_with_intervals_stand_on_the_page_and_in_the_json(seen):
+def test_means_with_intervals_stand_on_the_page_and_in_the_json(seen, pages):
     assert seen.means == ()
     assert "means" not in json.loads(seen.to_json())
-    assert "Which intervals hold?" not in seen.to_html()
+    assert "Which intervals hold?" not in pages[0]
     one = MeanInterval(column="number", value=41.5, low=40.25, high=42.75, naive_low=41.2, naive_high=41.8, real=42.0)
     told = seen.model_copy(update={"means": (one,)})
     assert json.loads(told.to_json())["means"] == [one.model_dump()]
     assert type(told).model_validate_json(told.to_json()).means == (one,)
-    assert "40.2 to 42.8" in told.to_html()
-    assert "41.2 to 41.8" in told.to_html()
-    assert "Of 1 here, 1 hold the real mean, and 0 of the naive ones." in told.to_html()
+    page = told.to_html()
+    assert "40.2 to 42.8" in page
+    assert "41.2 to 41.8" in page
+    assert "Of 1 here, 1 hold the real mean, and 0 of the naive ones." in page
 
 
-def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, seen, synthesizer, real):
+def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(pages, seen, synthesizer, real):
     assert seen.attacks == ()
-    seen.save(tmp_path / "page.html")
-    assert "No attack was made: no holdout was given" in (tmp_path / "page.html").read_text()
+    assert "No attack was made: no holdout was given" in pages[0]
     assert "too few" in evaluate.report(synthesizer, real, real[:30].assign(number=1, copy=1)).attacks_skipped
 
 

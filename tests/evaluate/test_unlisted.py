@@ -42,10 +42,14 @@ def fitted(data: object, text: str, folder: object) -> db.Synthesizer:
     return db.fit(data, plan, ledger=ledger, seed=1, progress=False)
 
 
+@pytest.fixture(scope="module")
+def syn(tmp_path_factory):
+    return fitted(rows(), TEXT, tmp_path_factory.mktemp("syn"))
+
+
 @pytest.mark.parametrize("container", ["frame", "csv", "stream"])
-def test_values_that_a_list_sends_away_count_as_distance(tmp_path, container):
+def test_values_that_a_list_sends_away_count_as_distance(tmp_path, syn, container):
     frame = rows()
-    syn = fitted(frame, TEXT, tmp_path)
     given: object = frame
     if container == "csv":
         given = tmp_path / "real.csv"

@@ -167,12 +167,12 @@ def test_every_row_has_it_whatever_the_form(syn: Any, given: dict[str, Any], fit
 
 @pytest.fixture(scope="module")
 def many(syn: Any) -> pd.DataFrame:
-    return syn.sample(60_000, seed=5)
+    return syn.sample(25_000, seed=5)
 
 
 @pytest.fixture(scope="module")
 def many_shared(shared: Any) -> pd.DataFrame:
-    return shared.sample(60_000, seed=5)
+    return shared.sample(25_000, seed=5)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(
     which: str, given: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     """The same rows come out as by rejection, only sooner."""
-    asked = request.getfixturevalue(which).sample(6000, given=given, seed=4)
+    asked = request.getfixturevalue(which).sample(4000, given=given, seed=4)
     whole = request.getfixturevalue({"syn": "many", "shared": "many_shared"}[which])
     kept = pd.Series(True, index=whole.index)
     for name, cells in given.items():

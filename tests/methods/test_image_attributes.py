@@ -14,6 +14,7 @@ import doublure as db
 from doublure.data.images import Images, open_images
 from doublure.data.images.writing import write_images
 from doublure.errors import DataError, GateFailed, SchemaError
+from doublure.measures.images import classifiers
 from doublure.measures.images.evaluation import evaluate_images
 from doublure.methods.statistics.images.attributes import PAIRS, cells_by_forecast
 from doublure.schema.images import ImageSchema
@@ -252,6 +253,14 @@ def test_a_run_is_loaded_with_them(syn, folder):
     assert one.attributes.equals(other.attributes)
 
 
+@pytest.fixture
+def hurried(monkeypatch):
+    """Let classifiers learn next to nothing: no figure of attributes hangs on them."""
+    monkeypatch.setattr(classifiers, "LEAST_STEPS", 5)
+    monkeypatch.setattr(classifiers, "EPOCHS", 1)
+
+
+@pytest.mark.usefixtures("hurried")
 def test_evaluation_sees_attributes_that_go_with_nothing():
     schema, data = db.Schema.parse(TEXT + BESIDE).resolve({}), films(1200)
     content = open_images(data).load(schema).content
@@ -301,6 +310,7 @@ def test_a_pair_whose_noise_exceeds_its_cells_is_named_in_plan_and_card():
     assert "mostly noise" not in plan_of(model="gaussian").explain()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_the_verdict_looks_at_each_attribute_and_at_what_goes_with_it():
     real = open_images(films(400)).load(db.Schema.parse(TEXT + BESIDE)).content
     schema = ImageSchema.of(db.Schema.parse(TEXT + BESIDE))

@@ -54,7 +54,7 @@ def read(values: np.ndarray, first: int, last: int, *, seed: int, nullable: bool
     return node
 
 
-def drawn(node: Node, seed: int = 0, size: int = 200_000) -> np.ndarray:
+def drawn(node: Node, seed: int = 0, size: int = 40_000) -> np.ndarray:
     """Return present values of a column, as the generator draws them."""
     rng, leaves = np.random.default_rng(seed), node.leaves
     mass = leaves.mass[: len(leaves.starts)]
@@ -84,7 +84,7 @@ def normal(rng: np.random.Generator) -> np.ndarray:
 def test_few_rows_in_wide_bounds_are_found_wherever_they_are(first, last, make):
     """A thousand rows, counts of cells with a noise of a hundred: at the same budget runs find them, cells do not."""
     apart = {True: [], False: []}
-    for seed in range(8):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         values = make(rng).astype(np.int64).clip(first, last)
         domain = NumberDomain(first=first, last=last, nullable=False)
@@ -118,7 +118,7 @@ def test_bounds_that_are_far_too_wide_cost_nothing(make, times):
 def test_both_sides_of_zero_keep_their_rows():
     """Cells are finest at zero, so that a cell's rows rise on either side of it where values are even."""
     shares = []
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         even = read(np.linspace(-295, 295, 60).round().astype(np.int64), -500, 500, seed=seed, times=0.06)
         warm = read(np.rint(rng.normal(100, 90, 8000)).astype(np.int64), -600, 600, seed=seed)
@@ -135,7 +135,7 @@ def test_both_sides_of_zero_keep_their_rows():
 def test_few_rows_do_not_reach_the_bounds():
     """1,000 rows of a Poisson number in [0, 365]: 12 of 60,000 rows were at 365, and twice the deviation."""
     found = []
-    for seed in range(5):
+    for seed in range(3):
         values = np.random.default_rng(seed).poisson(3, 1000)
         made = drawn(read(values, 0, 365, seed=seed))
         found.append((made.std() / values.std(), (made > 1.5 * values.max()).mean()))
@@ -246,7 +246,7 @@ def test_variances_say_how_far_groups_are_off():
 def test_without_evidence_a_column_is_the_mean_of_simple_curves():
     """313 rows under a noise of 80 a count: single curves that fit noise best put all rows at one end or the other."""
     values = np.rint(np.random.default_rng(0).normal(252, 95, 313)).clip(1, 2000).astype(np.int64)
-    made = [drawn(read(values, 0, 2000, seed=seed, times=2.2), size=20_000) for seed in range(8)]
+    made = [drawn(read(values, 0, 2000, seed=seed, times=2.2), size=20_000) for seed in range(5)]
     shares = np.array([[(own < 30).mean(), (own > 1500).mean()] for own in made])
     assert shares.max() < 0.75
     assert 0.3 < np.mean([own.mean() for own in made]) / values.mean() < 3
@@ -295,11 +295,11 @@ def test_few_values_beside_zero_keep_their_size(times, kind):
 @pytest.mark.parametrize("times", [10_000, pytest.param(1, marks=exhaustive), pytest.param(100, marks=exhaustive)])
 def test_one_amount_is_found_under_twice_the_noise(times):
     """A taxi's toll, 250 of 5,000 rows under a noise of 74 a count."""
-    assert abs(np.median(factors(toll, 0, 10_000 * times, 0.05, noise=2.0, seeds=9))) < np.log10(2)
-    assert abs(np.median(factors(fee, 0, 500 * times, 0.05, noise=2.0, seeds=9))) < np.log10(3)
+    assert abs(np.median(factors(toll, 0, 10_000 * times, 0.05, noise=2.0, seeds=5))) < np.log10(2)
+    assert abs(np.median(factors(fee, 0, 500 * times, 0.05, noise=2.0, seeds=5))) < np.log10(3)
 
 
 def test_where_noise_hides_the_values_their_size_is_off_to_neither_side():
     """50 rows under a noise of 37 a count: the factor is 1 in the middle of such columns, where it was 1/100."""
-    found = [factors(make, first, last, 0.01) for make, first, last in KINDS for times in (1, 100, 10_000)]
+    found = [factors(make, first, last, 0.01, seeds=2) for make, first, last in KINDS for times in (1, 100, 10_000)]
     assert abs(np.mean(found)) < 1.0

@@ -114,9 +114,9 @@ def test_joint_shares_have_the_pairs():
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """Return what every query of a fit answers, exactly, for any other records."""
-    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5, candidates=1)
+    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5, candidates=1, bins=64)
     purposes, queries, ask = answers_of(
-        lambda: fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT), bins=256, curve=1 / 3
+        lambda: fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT), bins=64, curve=1 / 3
     )
     return purposes, queries, lambda data: ask(of_series(data))
 

@@ -57,7 +57,7 @@ def schema_of(folder, attributes) -> db.Schema:
 
 def apart(folder, which) -> float:
     """Return how strongly nights less days of synthetic series go with the temperatures' own."""
-    plan = db.plan(schema_of(folder, ATTRIBUTES[which]), method="statistics", epsilon=10.0, delta=1e-5)
+    plan = db.plan(schema_of(folder, ATTRIBUTES[which]), method="statistics", epsilon=10.0, delta=1e-5, bins=64)
     ledger = db.Ledger.create(folder / "ledger", dataset="meters", epsilon=50.0, delta=1e-2)
     made = db.fit(readings(), plan, ledger=ledger, seed=1).sample(20, steps=DAYS * STEPS, seed=1)
     halves = made.values[:, :, 0].reshape(20, DAYS, 2, STEPS // 2).mean((0, 3))

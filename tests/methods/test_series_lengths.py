@@ -13,6 +13,7 @@ from doublure.encode.attribute_groups import GROUPS, codes_of, codes_within, gro
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import SettingError
+from doublure.measures.series import classifiers
 from doublure.methods.statistics.series import copula_plan
 from doublure.schema import Schema
 
@@ -112,8 +113,9 @@ def test_the_same_seed_draws_the_same_numbers(whole, made):
     assert whole.sample(N, seed=2).attributes.equals(made.attributes)
 
 
-def test_evaluation_knows_lengths_and_numbers(whole):
-    found = db.evaluate.report(whole, stays(), stays(1500, seed=5))
+def test_evaluation_knows_lengths_and_numbers(whole, monkeypatch):
+    monkeypatch.setattr(classifiers, "ROUNDS", 10)
+    found = db.evaluate.report(whole, stays(400), stays(300, seed=5))
     shown = found.model_dump_json()
     assert "20 to 26" in shown
     assert '"key":"missing"' in shown
@@ -184,7 +186,7 @@ def _ending(data, steps):
 def answers(tmp_path_factory):
     """Return what every query of a fit answers, exactly, for any other records."""
     schema = Schema.parse(TEXT)
-    plan = db.plan(schema, method="statistics", epsilon=10.0, delta=1e-5, grouped=["hours"], own_tables=True)
+    plan = db.plan(schema, method="statistics", epsilon=10.0, delta=1e-5, grouped=["hours"], own_tables=True, bins=64)
     purposes, queries, ask = answers_of(
         lambda: fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT),
         bins=plan.settings.bins,

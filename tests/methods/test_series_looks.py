@@ -265,7 +265,9 @@ def test_who_was_never_measured_is_as_many_as_there_were(tmp_path):
     gone, now_and_then = {}, {}
     for candidates in (1, 8):
         (tmp_path / str(candidates)).mkdir()
-        plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=10.0, delta=1e-5, candidates=candidates)
+        plan = db.plan(
+            db.Schema.parse(text), method="statistics", epsilon=10.0, delta=1e-5, bins=64, candidates=candidates
+        )
         syn = fit_series(tmp_path / str(candidates), {"litres": pulse, "line": line}, plan, text)
         found = np.isnan(syn.sample(UNITS, seed=3).channel("line"))
         gone[candidates] = found.all(axis=1).mean()

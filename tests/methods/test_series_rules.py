@@ -37,9 +37,13 @@ def days() -> dict[str, Any]:
     return {"kwh": own, "other": other, "load": np.round(own + other, 1), "co2": np.round(own / 2, 2)}
 
 
+def planned(text: str, **settings: Any) -> db.Plan:
+    return db.plan(db.Schema.parse(text), method="statistics", epsilon=10.0, delta=1e-5, bins=64, **settings)
+
+
 @pytest.fixture(scope="module")
 def syn(tmp_path_factory):
-    plan = db.plan(db.Schema.parse(TEXT + RULES), method="statistics", epsilon=10.0, delta=1e-5)
+    plan = planned(TEXT + RULES)
     return fit_series(tmp_path_factory.mktemp("rules"), days(), plan, TEXT)
 
 
@@ -53,7 +57,7 @@ def test_every_step_keeps_the_rules(syn):
 
 
 def test_without_the_rules_they_are_broken(tmp_path):
-    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5)
+    plan = planned(TEXT, candidates=1)
     kwh, _, _, co2 = np.moveaxis(fit_series(tmp_path, days(), plan, TEXT).sample(200, seed=1).values, 2, 0)
     assert np.abs(co2 - kwh / 2).max() > 1
 

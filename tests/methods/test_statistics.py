@@ -355,11 +355,11 @@ def test_a_plan_reads_no_data():
     """The same whatever the data, with no data at all; and quick, with 100 columns."""
     columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(100))
     wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
-    plan = planned(wide, accountant="pld")
+    plan = planned(wide)
     own = plan.settings
     expected = plan_releases(wide, "", scored=own.scored, paired=own.paired).tables
     assert {access.purpose: access.event.tables for access in plan.touches} == expected
-    again = planned(wide, accountant="pld")
+    again = planned(wide)
     assert (plan.touches, plan.noise_multiplier, plan.settings) == (
         again.touches,
         again.noise_multiplier,
@@ -621,7 +621,7 @@ def test_three_planted_rules_are_found(tmp_path):
     plan = planned(schema, epsilon=1.0, components=128, fit_steps=600)
     book = db.Ledger.create(tmp_path / "ledger", dataset="ruled", epsilon=10.0, delta=0.1)
     broken = []
-    for _ in range(5):
+    for _ in range(3):
         made = db.fit(tmp_path / "ruled.csv", plan, ledger=book, seed=1, again=True).sample(6000, seed=1)
         both = made.dropna(subset=["code", "group"])
         broken.append([

@@ -68,7 +68,7 @@ def test_a_critic_moves_the_mixture_towards_rows_that_pairs_do_not_tell(world, m
     finished = fitting.build_generator
     monkeypatch.setattr(fitting, "release_and_fit", blank)
     monkeypatch.setattr(fitting, "build_generator", last)
-    strong = {"critic_steps": 150, "critic_lot": 400, "critic_lr": 0.02, "refine_lr": 0.05, "anchor": 0.0}
+    strong = {"critic_steps": 60, "critic_lot": 200, "critic_lr": 0.03, "refine_lr": 0.1, "anchor": 0.0}
     METHOD.train(world.job("guided", sigma=1e-4, **(CRITIC | strong)))
     assert found["after"] < 0.85 * found["before"]
 

@@ -15,7 +15,7 @@ from doublure.networks.tree_draw import shuffle_within
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 
 COMPONENTS = 3
-ROWS = 200_000
+ROWS = 80_000
 
 
 def node(rng, part, parent, *, above=0, fine=(2, 3, 1), missing=-1):
@@ -107,7 +107,7 @@ def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(last, spans):
     made, whole = many(last)
     fits = among(whole, spans)
     narrow = made.narrowed(spans)
-    found = rows(narrow, 30_000, seed=2)
+    found = rows(narrow, 20_000, seed=2)
     assert among(found, spans).all()
     none = np.zeros((1, 0))
     odds = float(np.exp(narrow.evidence(none) - made.evidence(none))[0])

@@ -127,6 +127,8 @@ ODD_UNITS = {
     },
     "on one day": {**one_more(3, 1), "stays": pd.DataFrame({"nr": ["one more"] * 3, "day": [5] * 3, "ward": "heart"})},
 }
+OF_DAYS = ("at the ends", "on one day")
+"""Units that are odd by their days, which are ordered in each schema, and are gaps above the root in one."""
 
 
 def with_unit(base, more, place=7):
@@ -154,7 +156,8 @@ def runs(request, watching):
     """Return a run, and its neighbours' by name, which meet its noise again; whether all is declared."""
     base = units()
     kept = counted(watching, base, request.param)
-    near = {name: with_unit(base, more) for name, more in ODD_UNITS.items()} | {"one less": without_unit(base, "p7")}
+    odd = {name: more for name, more in ODD_UNITS.items() if request.param == ABOVE or name not in OF_DAYS}
+    near = {name: with_unit(base, more) for name, more in odd.items()} | {"one less": without_unit(base, "p7")}
     others = {name: counted(watching, each, request.param, like=kept) for name, each in near.items()}
     return kept, others, request.param != BOUGHT
 

@@ -93,8 +93,8 @@ IN_USE = {"noise": {"source", "secret_draws", "SecretDraws"}, "facts": {"learn"}
 
 def breaches(text):
     """Return what a module outside private/ takes from it and may not."""
-    found, modules = [], {}
-    for node in ast.walk(ast.parse(text)):
+    found, modules, nodes = [], {}, list(ast.walk(ast.parse(text)))
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("doublure.private"):
             part = node.module.removeprefix("doublure.private").removeprefix(".") or None
             for alias in node.names:
@@ -106,7 +106,7 @@ def breaches(text):
                     found.append(f"{node.module}.{alias.name}")
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.startswith("doublure.private.")]
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr == "counted":
             found.append("Fact.counted")
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:

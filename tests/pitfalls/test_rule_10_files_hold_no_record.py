@@ -252,6 +252,7 @@ def test_an_exact_count_that_is_written_is_caught(lab, monkeypatch, counting_pla
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle", "skops"}
 CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.jit.save", "yaml.load", "yaml.full_load"}
 METHODS = {"read_pickle", "to_pickle", "unsafe_load"}
+LAST = METHODS | {name.rpartition(".")[2] for name in CALLS}
 
 
 def pickles(text):
@@ -263,8 +264,8 @@ def pickles(text):
         elif isinstance(node, ast.ImportFrom):
             named = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [name for name in named if name.split(".")[0] in PICKLES or name in CALLS]
-        elif isinstance(node, ast.Attribute) and (ast.unparse(node) in CALLS or node.attr in METHODS):
-            found.append(ast.unparse(node))
+        elif isinstance(node, ast.Attribute) and node.attr in LAST:
+            found += [name for name in [ast.unparse(node)] if name in CALLS or node.attr in METHODS]
         elif isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
             found.append("allow_pickle")
         elif isinstance(node, ast.keyword) and node.arg == "weights_only":

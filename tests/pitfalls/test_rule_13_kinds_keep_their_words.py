@@ -235,16 +235,16 @@ NAMES = re.compile(r"spreadsheet[-_]safe|safetensors|safe_(?:open|load|dump)|Saf
 
 def forbidden(text):
     """Return the forbidden words in a module's texts. Names of options are none; docstrings are not printed."""
-    tree = ast.parse(text)
+    nodes = list(ast.walk(ast.parse(text)))
     quiet = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
         and node.body and isinstance(node.body[0], ast.Expr)
     }  # fmt: skip
     texts = [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quiet
     ]
     return [text for text in texts if NEVER.search(NAMES.sub("", text))]

@@ -99,10 +99,6 @@ def test_only_groups_that_stand_out_are_marked(hostile_report, html):
     assert "loses more</span>" not in html
 
 
-def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
-    assert hostile_report.to_html() == html
-
-
 def test_a_bare_table_has_a_page_too(hostile_report, parse):
     html = Report(table=hostile_report.table).to_html()
     assert "Evaluation of rows" in parse(html).text
@@ -118,7 +114,7 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
     assert "Subgroup accuracy" not in text
 
 
-def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
+def test_written_files_are_private_and_whole_and_of_the_same_bytes(tmp_path, hostile_report, html):
     hostile_report.save(tmp_path / "page.html", tmp_path / "page.json")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
     written = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
@@ -128,9 +124,10 @@ def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
 
 
-def test_saving_is_writing(tmp_path, hostile_report, html):
+def test_saving_is_writing(tmp_path, hostile_report, monkeypatch):
+    monkeypatch.setattr(Report, "to_html", lambda self: "a page")
     hostile_report.save(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == "a page"
 
 
 def test_three_tiles_stand_on_top_and_terms_are_explained(hostile_report, html):

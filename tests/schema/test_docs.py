@@ -46,7 +46,8 @@ def test_every_column_shown_is_a_column(line: str) -> None:
 
 
 def test_every_type_and_key_is_described() -> None:
-    keys = {key for name in TYPES for key in _keys(name)}
+    kinds = Schema.json_schema()["$defs"]
+    keys = {key for name in TYPES for key in kinds[f"{name.capitalize()}Column"]["properties"]}
     assert keys == {
         *(
             "bounds",
@@ -68,11 +69,6 @@ def test_every_type_and_key_is_described() -> None:
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE
-
-
-def _keys(name: str) -> set[str]:
-    kinds = Schema.json_schema()["$defs"]
-    return set(kinds[f"{name.capitalize()}Column"]["properties"])
 
 
 def test_the_unit_and_the_constraints_shown() -> None:

@@ -88,7 +88,7 @@ def test_it_goes_from_a_file_to_an_evaluation_and_a_release(tmp_path):
     path.write_text(TEXT, encoding="utf-8")
     assert not [found for found in check(path, people(5, 0)).findings if found.kind in ("undeclared", "absent")]
     schema = db.Schema.load(path)
-    plan = db.plan(schema, method="statistics", epsilon=20.0, delta=1e-5)
+    plan = db.plan(schema, method="statistics", epsilon=20.0, delta=1e-5, accountant="rdp", fit_steps=60)
     plan.save(tmp_path / "plan.json")
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="people", epsilon=20.0, delta=1e-5)
     fitted = db.fit(people(600, 1), db.Plan.load(tmp_path / "plan.json"), ledger=ledger, out=tmp_path / "run", seed=0)

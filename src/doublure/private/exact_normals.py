@@ -145,6 +145,11 @@ def _words(size: int) -> Words:
     return (drawn if WORD == 32 else drawn >> np.uint32(32 - WORD)).astype(np.uint64)
 
 
+def _word() -> int:
+    """Return a fresh word."""
+    return int.from_bytes(os.urandom(4), "little") >> (32 - WORD)
+
+
 class _BinaryDigits(Protocol):
     """A number of [0, 1), to as many binary digits as are asked for."""
 
@@ -189,16 +194,16 @@ class _Uniform:
     def to(self, words: int) -> int:
         """Return at least so many words of it, drawing those that are not known."""
         while self.words < words:
-            self.known = (self.known << WORD) | int(_words(1)[0])
+            self.known = (self.known << WORD) | _word()
             self.words += 1
         return self.known
 
     def below(self, other: _BinaryDigits) -> bool:
         """Say whether it is the smaller one."""
         words = max(self.words, other.words)
-        while self.to(words) == other.to(words):
+        while (own := self.to(words)) == (known := other.to(words)):
             words += 1
-        return self.to(words) < other.to(words)
+        return own < known
 
     def chosen(self, k: int, x: _BinaryDigits) -> bool:
         """Say whether it is below (2k + x)/(2k + 2)."""
@@ -213,7 +218,7 @@ class _Uniform:
 
 
 def _fresh() -> _Uniform:
-    return _Uniform(int(_words(1)[0]))
+    return _Uniform(_word())
 
 
 class _BernoulliTrials(ABC):

@@ -85,10 +85,11 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
     if len(coder.names) >= 2:
         for _ in range(TRIES * QUERIES):
             query = _drawn(coder, tables.train, rng)
-            if _fits(query, tables.train).mean() < LEAST_SHARE:
+            matching = _fits(query, tables.train)
+            if matching.mean() < LEAST_SHARE:
                 continue
             for role, table in everybody.items():
-                rows = _fits(query, table)
+                rows = matching if role == "train" else _fits(query, table)
                 shares[role].append(float(rows.mean()))
                 sums[role].append(tables.resamples.parts(_ROWS[role], rows))
             if len(shares["train"]) == QUERIES:

@@ -59,11 +59,7 @@ def differ(
     coder = Coder(schema=schema)
     rng = np.random.default_rng(seed)
     one, other = (_some(coder, frame, what, rng) for frame, what in ((synthetic, "synthetic"), (real, "real")))
-    both = Coded(
-        names=coder.names,
-        codes=np.concatenate([one.codes, other.codes]),
-        numbers={name: np.concatenate([one.numbers[name], other.numbers[name]]) for name in one.numbers},
-    )
+    both = _together(one, other)
     bins = QuantileBins.of(coder, both, JOINT_BINS)  # of all rows, so that no assignment changes a bin
     assigned = [np.arange(len(both)), *(rng.permutation(len(both)) for _ in range(RELABELLED))]
     found = _distances(bins.read(both), bins.sizes, [order[: len(one)] for order in assigned])
@@ -76,18 +72,21 @@ def _beyond_draws(coder: Coder, real: pd.DataFrame, draw: Callable[[int, int], p
     """Return whether a table is further from one that is drawn than others that are drawn are."""
     seeds = np.random.default_rng(seed).integers(1 << 31, size=RELABELLED + 1)
     drawn = [draw(len(real), int(own)) for own in seeds]
-    first, *others = (coder.read(frame, "a table") for frame in (*drawn, real))
-    every = [first, *others]
-    both = Coded(
-        names=coder.names,
-        codes=np.concatenate([each.codes for each in every]),
-        numbers={name: np.concatenate([each.numbers[name] for each in every]) for name in first.numbers},
-    )
+    both = _together(coder.read(pd.concat(drawn), "a table"), coder.read(real, "a table"))
     bins = QuantileBins.of(coder, both, JOINT_BINS)
-    codes = {str(place): bins.read(other) for place, other in enumerate(others)}
-    found = variations(bins.read(first), codes, bins.sizes, _sets(len(bins.sizes)))
+    first, *others = np.split(bins.read(both), np.cumsum([len(each) for each in drawn]))
+    codes = {str(place): other for place, other in enumerate(others)}
+    found = variations(first, codes, bins.sizes, _sets(len(bins.sizes)))
     *own, given = (float(each.mean()) for each in found.values())
     return given > max(own)
+
+
+def _together(one: Coded, other: Coded) -> Coded:
+    return Coded(
+        names=one.names,
+        codes=np.concatenate([one.codes, other.codes]),
+        numbers={name: np.concatenate([one.numbers[name], other.numbers[name]]) for name in one.numbers},
+    )
 
 
 def _sets(columns: int) -> list[tuple[int, ...]]:

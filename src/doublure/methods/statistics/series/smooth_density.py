@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Places: TypeAlias = npt.NDArray[np.int64]
 
 _RATES = 10.0 ** np.arange(3, -1.5, -0.5)
 """Candidates of the prior's rate, smooth to rough: log densities bend by 0.001 to 10 from a cell to the next."""
@@ -48,10 +49,11 @@ def smooth_shares(
     signs = _signs(len(differences), cells)
     seen = np.concatenate([own.ravel() for own in differences])
     noise = np.repeat(np.square(deviations), [own.size for own in differences])
-    bends = _bends(cells, zero)
+    kept = np.delete(np.arange(cells), [] if zero is None else zero)
+    bends = _bends(kept, cells)
     curve, found, evidence = np.zeros(cells), [], []
     for rate in _RATES:
-        curve, likely = _mode(curve, signs, seen, noise, total, base, bends, rate, zero)
+        curve, likely = _mode(curve, signs, seen, noise, total, base, bends, kept, rate, zero)
         shares = np.exp(curve + base - (curve + base).max())
         found.append(shares / shares.sum())
         evidence.append(likely)
@@ -70,18 +72,33 @@ def _signs(depth: int, cells: int) -> Floats:
     return np.array(rows)
 
 
-def _bends(cells: int, zero: int | None) -> Floats:
+def _bends(kept: Places, cells: int) -> Floats:
     """Return the second differences ``(m, cells)`` of a curve's cells without the one that may stand out."""
-    kept = [place for place in range(cells) if place != zero]
     found = np.zeros((max(0, len(kept) - 2), cells))
     for row, (one, two, three) in enumerate(zip(kept, kept[1:], kept[2:], strict=False)):
         found[row, [one, two, three]] = 1.0, -2.0, 1.0
     return found
 
 
+def _held(weights: Floats, kept: Places, cells: int) -> Floats:
+    """Return the products ``(cells, cells)`` of second differences by weights: five bands, of those that are kept."""
+    found = np.zeros((cells, cells))
+    if len(weights):
+        middle, beside = np.zeros(len(kept)), np.zeros(len(kept) - 1)
+        middle[2:] += weights
+        middle[1:-1] += 4 * weights
+        middle[:-2] += weights
+        beside[1:] -= 2 * weights
+        beside[:-1] -= 2 * weights
+        for off, band in enumerate((middle, beside, weights)):
+            one, other = kept[: len(band)], kept[off:]
+            found[one, other] = found[other, one] = band
+    return found
+
+
 def _mode(
-    curve: Floats, signs: Floats, seen: Floats, noise: Floats, total: float, base: Floats, bends: Floats, rate: float,
-    zero: int | None,
+    curve: Floats, signs: Floats, seen: Floats, noise: Floats, total: float, base: Floats, bends: Floats, kept: Places,
+    rate: float, zero: int | None,
 ) -> tuple[Floats, float]:  # fmt: skip
     """Return the most likely log density ``(cells,)`` under a prior's rate, and the logarithm of its evidence."""
     apart = np.zeros((1, len(curve)))
@@ -95,15 +112,17 @@ def _mode(
         bend = np.sqrt((bends @ curve) ** 2 + _CORNER**2)
         return float(precision @ missed**2 / 2 + rate * bend.sum() + ((apart @ curve / _STANDS_OUT) ** 2).sum() / 2)
 
-    best, curvature = loss(curve), np.eye(len(curve))
+    best, curvature, every = loss(curve), np.eye(len(curve)), np.arange(len(curve))
     for _ in range(_ROUNDS):
         mass = _masses(curve, base, total)
-        slopes = signs * mass - np.outer(signs @ mass, mass) / total
+        masses = signs @ mass
+        slopes = signs * mass - np.outer(masses, mass) / total
         weights = rate / np.sqrt((bends @ curve) ** 2 + _CORNER**2)
-        held = bends.T @ (weights[:, None] * bends) + apart.T @ apart / _STANDS_OUT**2
-        curvature = slopes.T @ (precision[:, None] * slopes) + held + _DAMPING * np.eye(len(curve))
-        pull = slopes.T @ (precision * (seen - signs @ mass)) - held @ curve
-        step = linalg.solve(curvature, pull, assume_a="pos", check_finite=False)
+        held = _held(weights, kept, len(curve)) + apart.T @ apart / _STANDS_OUT**2
+        curvature = slopes.T @ (precision[:, None] * slopes) + held
+        curvature[every, every] += _DAMPING
+        pull = slopes.T @ (precision * (seen - masses)) - held @ curve
+        _, step, _ = linalg.lapack.dposv(curvature, pull)
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-12))
         size = 1.0
         while (reached := loss(curve + size * step)) > best and size > 1e-3:
