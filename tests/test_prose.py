@@ -9,7 +9,7 @@ from sentences import LONGEST, MEAN, of_markdown, read, split, words
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LEFT = {"evidence/journal/images", "evidence/journal/tables"}
+LEFT = {"evidence/journal/images"}
 """Pages of evidence that do not hold it yet; the list only gets shorter."""
 BUDGET = 29_650
 """Most words of all pages outside docs/evidence together, tables and code among them; it only gets smaller."""
