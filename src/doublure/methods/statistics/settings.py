@@ -42,7 +42,7 @@ ATTRIBUTE_SHARE = GAP_SHARE
 CONSTANT_SHARE = 0.15
 """Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1
-"""Share of a chain's budget for each step's fine bins and the levels (docs/evidence/journal/tables.md)."""
+"""Share of a chain's budget for each step's fine bins and the levels (docs/evidence/methods.md)."""
 PERSISTENCE = 0.9
 """Correlation of a value's quantile within its group from one step of a chain to the next."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
