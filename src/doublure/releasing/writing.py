@@ -386,7 +386,7 @@ def _described_visits(schema: VisitsSchema) -> dict[str, Any]:
     return {"unit": described | ({} if unit.order is None else {"order": unit.order})}
 
 
-def _bytes_of_rows(rows: pd.DataFrame) -> int:
+def _frame_bytes(rows: pd.DataFrame) -> int:
     return int(rows.memory_usage(deep=True).sum())
 
 
@@ -396,7 +396,7 @@ _ROWS = Writer(
     others=_OF_ROWS,
     in_parts=True,
     check=lambda path, n, safe: tables.check_ending(path),
-    held=_bytes_of_rows,
+    held=_frame_bytes,
     write=lambda rows, path, schema, n, safe, about: tables.write_table(
         rows, path, schema, spreadsheet_safe=safe, metadata=about
     ),
@@ -415,7 +415,7 @@ WRITERS = ByKind(
         forms=("csv", "npz", "parquet"),
         others=_OF_ROWS,
         check=lambda path, n, safe: series.check_ending(path),
-        held=lambda chunk: chunk.values.nbytes + _bytes_of_rows(chunk.attributes),
+        held=lambda chunk: chunk.values.nbytes + _frame_bytes(chunk.attributes),
         write=lambda chunks, path, schema, n, safe, about: series.write_series(
             chunks, path, schema, n, spreadsheet_safe=safe, about=about
         ),

@@ -23,7 +23,7 @@ from doublure.data.images.sources import (
     LABEL_NAMES,
     PIXEL_NAMES,
     ImageSource,
-    labels_of,
+    attribute_labels,
     other_length,
 )
 from doublure.data.npz import DAMAGED, Header, array, blocks, headers, in_memory, refuse_fields, refuse_objects
@@ -168,7 +168,9 @@ class _NamedSource(_ArraySource):
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
         found = self._array(self._labels_name())
-        return found.reshape(-1) if self._asked is None else labels_of(found[:, self._places].tolist(), self._asked)
+        return (
+            found.reshape(-1) if self._asked is None else attribute_labels(found[:, self._places].tolist(), self._asked)
+        )
 
     @override
     def column(self, name: str) -> Any:

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema, labels_of
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, attribute_labels, image_schema
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.arrow_text import coded_in, listed, readable
 from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, printable
@@ -296,7 +296,7 @@ class ParquetSource(ImageSource):
     def labels(self, known: Collection[str] = ()) -> Any:
         if self._asked is not None:
             names = self._asked.attributes
-            return labels_of(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
+            return attribute_labels(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
         return self._column_of(labels_among(self._labels, self.name))
 
     @override

@@ -19,7 +19,7 @@ from typing_extensions import override
 from doublure.data.images.files import ENDINGS, KINDS, content_of
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, ImageSource, labels_of
+from doublure.data.images.sources import LABEL_NAMES, ImageSource, attribute_labels
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.containers.registry import CSV, find_container
 from doublure.data.tables.csv_files import refused
@@ -126,7 +126,7 @@ class ListSource(ImageSource):
     def labels(self, known: Collection[str] = ()) -> Any:
         if self._asked is not None:
             names = self._asked.attributes
-            return labels_of(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
+            return attribute_labels(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
         given = self._column_of(labels_among(self._labels, self.name))
         given[given == ""] = None
         return given

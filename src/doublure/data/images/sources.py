@@ -296,19 +296,20 @@ class ImageSource(ABC):
 _MARKS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 
 
-def labels_of(rows: Iterable[Sequence[object]], column: LabelColumn) -> np.ndarray[Any, Any]:
+def attribute_labels(rows: Iterable[Sequence[object]], column: LabelColumn) -> np.ndarray[Any, Any]:
     """Return each row of attributes as a label.
 
     Marks become a text, such as ``1 0``; None where one is neither 1 nor 0, true nor false. Where the schema lists
     other values of one attribute, its cells are the labels.
 
     Example:
-        >>> labels_of([(1, 0), ("1.0", "True"), (1, -1)], LabelColumn(type="category", attributes=("a", "b"))).tolist()
+        >>> both = LabelColumn(type="category", attributes=("a", "b"))
+        >>> attribute_labels([(1, 0), ("1.0", "True"), (1, -1)], both).tolist()
         ['1 0', '1 1', None]
     """
     if column.marked:
         read = [[_MARKS.get(str(mark).strip().lower()) for mark in row] for row in rows]
-        found = [None if None in row else " ".join(map(str, row)) for row in read]
+        found: list[object] = [None if None in row else " ".join(map(str, row)) for row in read]
     else:
         found = [None if cell == "" else cell for (cell,) in rows]
     labels = np.empty(len(found), dtype=object)
