@@ -124,15 +124,12 @@ def records_in_words(schema: Schema, steps: int | None = None) -> str:
         schema: Every fact known.
         steps: Of each series, where it goes on; None: as the schema says.
     """
-    words = KINDS[schema.kind].records
-    if not isinstance(schema, SeriesSchema):
-        return words
-    most = "at most " if steps is None and schema.ends_at else ""
-    return f"{words} (of {most}{schema.length if steps is None else steps:,} rows each)"
+    return f"{KINDS[schema.kind].records}{WRITERS[schema.kind].each(schema, steps)}"
 
 
 def _stage(name: str, schema: Schema, steps: int | None = None) -> str:
-    return f"draw {name}, {records_in_words(schema, steps)}" if isinstance(schema, SeriesSchema) else f"draw {name}"
+    each = WRITERS[schema.kind].each(schema, steps)
+    return f"draw {name}, {KINDS[schema.kind].records}{each}" if each else f"draw {name}"
 
 
 def write_syntheses(
@@ -278,6 +275,7 @@ class Writer:
             of records written.
         others: Further forms, written where they are asked for.
         in_parts: Whether a folder of parts can be written, too.
+        each: Takes a schema and the steps of series that go on; returns what messages add on the rows of a record.
         held: Returns the bytes that a chunk takes, where it can be kept for another form.
         split: Writes a folder, in a form, where a release has several files; returns file -> number of rows.
         described: Takes a schema; returns the dictionary's entries besides columns.
@@ -290,6 +288,7 @@ class Writer:
     in_parts: bool = False
     split: Callable[[Iterable[Any], Path, Any, str, bool, dict[str, str]], dict[str, int]] | None = None
     held: Callable[[Any], int] | None = None
+    each: Callable[[Any, int | None], str] = lambda schema, steps: ""
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
 
 
@@ -386,6 +385,11 @@ def _described_visits(schema: VisitsSchema) -> dict[str, Any]:
     return {"unit": described | ({} if unit.order is None else {"order": unit.order})}
 
 
+def _series_rows(schema: SeriesSchema, steps: int | None) -> str:
+    most = "at most " if steps is None and schema.ends_at else ""
+    return f" (of {most}{counted(schema.length if steps is None else steps, 'row')} each)"
+
+
 def _frame_bytes(rows: pd.DataFrame) -> int:
     return int(rows.memory_usage(deep=True).sum())
 
@@ -416,6 +420,7 @@ WRITERS = ByKind(
         others=_OF_ROWS,
         check=lambda path, n, safe: series.check_ending(path),
         held=lambda chunk: chunk.values.nbytes + _frame_bytes(chunk.attributes),
+        each=_series_rows,
         write=lambda chunks, path, schema, n, safe, about: series.write_series(
             chunks, path, schema, n, spreadsheet_safe=safe, about=about
         ),
