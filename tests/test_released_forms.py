@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from doublure.data.tables.opening import open_table
 from doublure.data.tables.row_forms import ROW_WRITERS
 from doublure.data.tables.writing import write_table
 from doublure.errors import GateFailed, SettingError
+from doublure.releasing.writing import records_in_words
 from doublure.support import files
 
 FORMS = ("csv", "parquet", "xlsx", "jsonl", "feather", "dta", "sav")
@@ -204,6 +206,25 @@ def test_a_bundle_of_one_form_is_whole(fitted, tmp_path, form):
     db.release(fitted("series"), out, n=9, seed=1, formats=form, progress=False)
     assert [path.name for path in sorted(out.glob("data.*"))] == [f"data.{form}"]
     db.verify(out)
+
+
+@pytest.mark.parametrize("kind", ["series", "table"])
+@pytest.mark.parametrize("room", [None, 0])
+def test_records_are_drawn_once_for_all_forms_where_memory_holds_them(fitted, tmp_path, monkeypatch, kind, room):
+    syn, drawn = fitted(kind), []
+    if room is not None:
+        syn = dataclasses.replace(syn, plan=dataclasses.replace(syn.plan, memory_bytes=room))
+    chunks = type(syn).sample_chunks
+    monkeypatch.setattr(type(syn), "sample_chunks", lambda *given, **named: drawn.append(1) or chunks(*given, **named))
+    db.release(syn, tmp_path / "bundle", n=9, seed=1, formats=["csv", "parquet"], progress=False)
+    assert len(drawn) == (1 if room is None else 2)
+    db.verify(tmp_path / "bundle")
+
+
+def test_series_are_counted_with_their_rows(fitted):
+    assert records_in_words(fitted("series").schema) == "series (of 4 rows each)"
+    assert records_in_words(fitted("series").schema, 100) == "series (of 100 rows each)"
+    assert records_in_words(fitted("table").schema) == "rows"
 
 
 def column_states(column, cells) -> int:

@@ -64,6 +64,17 @@ def test_each_column_that_is_left_out_is_named_with_its_remedy(listed):
     assert [*db.Schema.from_plain(plain).attributes] == ["age", "camera"]
 
 
+def test_a_list_without_a_label_asks_for_one(listed):
+    assert drafted(listed, kind="images").first == []
+    frame = pd.read_csv(listed).rename(columns={"label": "state"})
+    frame.to_csv(listed, index=False)
+    (said,) = drafted(listed, kind="images").first
+    assert said.startswith("Nothing is called label, and images follow their label alone. Is one of age, camera, state")
+    assert "add label: {attributes: [age], values: [VALUES]}" in said
+    frame[["file", "patient_id"]].to_csv(listed, index=False)
+    assert drafted(listed, kind="images").first == []
+
+
 def test_a_range_is_explained_where_one_is_written(listed):
     import numpy as np
 

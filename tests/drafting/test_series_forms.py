@@ -10,6 +10,7 @@ import doublure as db
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.drafting.series_forms import differs, moment_parts, numbers_rows, repeats, side_by_side
+from doublure.errors import SchemaError
 
 DAYS, STATIONS, HOURS = 30, 9, 4
 
@@ -211,3 +212,21 @@ def test_a_meter_that_counts_up_is_a_channel_and_row_numbers_are_none():
         {"time": pd.date_range("2020-01-01", periods=200, freq="h"), "kwh": range(200), "No.": range(200)}
     )
     assert [*drafted(frame, kind="series").schema.channels] == ["kwh"]
+
+
+def test_a_column_that_is_named_twice_is_refused_with_both_places():
+    plain = {"doublure": 1, "kind": "series", "units": 40, "series": {"source": "station", "time": "at", "step": "1h"}}
+    plain["series"]["length"] = 24
+    plain["channels"] = {"load": {"type": "real", "bounds": [0, 1]}}
+    plain["attributes"] = {"station": {"type": "category", "values": ["a", "b"]}}
+    said = "station is named for two things, series.source and attributes; copy the column in the data"
+    with pytest.raises(SchemaError, match=said):
+        db.Schema.from_plain(plain)
+
+
+@pytest.mark.parametrize(("channels", "said"), [(1, False), (2, True)])
+def test_a_card_says_that_an_order_between_channels_has_to_be_declared(channels, said):
+    plain = {"doublure": 1, "kind": "series", "units": 40, "series": {"length": 24}}
+    plain["channels"] = {f"load{number}": {"type": "real", "bounds": [0, 1]} for number in range(channels)}
+    limits = db.Schema.from_plain(plain).limits
+    assert any("order between channels is kept only where constraints declare it" in each for each in limits) is said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,28 @@ def test_stages_on_all_records_cost_what_one_gaussian_would(critic, labeller):
     together = epsilon_of([access.event for access in found], 1e-5, accountant="rdp")
     one = epsilon_of([GaussianEvent(noise_multiplier=5.0)], 1e-5, accountant="rdp")
     assert together == pytest.approx(one, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((0, 0.5), "statistics, then a private labeller that checks"),
+        ((0.2, 0.5), "statistics, then a private critic that refines and a private labeller that checks"),
+        ((0.2, 0), "statistics, then a private critic that refines"),
+        ((0, 0), "statistics alone, as critic_share=0"),
+    ],
+)
+def test_a_plan_names_the_parts_that_run(shares, said):
+    made = plan(critic_share=shares[0], labeller_share=shares[1])
+    assert made.explain().splitlines()[0] == f"Method guided: {said}"
+
+
+def test_a_plan_of_a_long_fit_says_what_is_quicker():
+    made = plan(accountant="rdp")
+    long, quick = replace(made, seconds_estimate=5400.0), replace(made, seconds_estimate=500.0)
+    assert "\nQuicker: --set model=gaussian takes about " in long.explain()
+    assert "Quicker:" not in quick.explain()
+    assert "Quicker:" not in replace(plan(critic_share=0.2), seconds_estimate=5400.0).explain()
 
 
 def test_images_without_labels_have_no_labeller():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -103,12 +105,17 @@ def test_a_plan_says_what_noise_hides_and_what_it_would_of_other_detail():
         return next(line for line in plan.explain().splitlines() if line.startswith("Detail: "))
 
     chosen, fine = planned(schema()), planned(schema(), waves=ALL_WAVES)
-    own, most = in_words(SIGNS, chosen.settings.waves), in_words(SIGNS, ALL_WAVES)
+    own_waves = chosen.settings.waves
+    own, most = in_words(SIGNS, own_waves), in_words(SIGNS, ALL_WAVES)
     assert f"counted in {own};" in said(chosen)
     assert f"of {most} it would hide 9" in said(chosen)
     assert f"counted in {most};" in said(fine)
     assert f"of {own} it would hide " in said(fine)
     assert "it would hide" not in said(planned(schema(50_000, 10, (32, 32, 3)), epsilon=10.0))
+    for nearby in ((own_waves[0], own_waves[1] + 1), (own_waves[0] + 1, own_waves[1])):
+        alike = replace(chosen, settings=chosen.settings.model_copy(update={"waves": nearby}))
+        hidden = re.findall(r"hide (\d+)%", said(alike))
+        assert len({*hidden}) == len(hidden)
     assert any(f"show what {own} show" in limit for limit in chosen.warnings)
 
 

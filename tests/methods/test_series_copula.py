@@ -283,6 +283,21 @@ def test_products_are_believed_as_far_as_a_whole_units_noise(tmp_path_factory, m
         check_products_are_believed_as_far_as_a_whole_units_noise(tmp_path_factory.mktemp("planted"), monkeypatch)
 
 
+@pytest.mark.parametrize("changes", [{"grouped": ()}, {"grouped": ("site",)}])
+def test_a_plan_says_how_well_means_within_a_value_are_known(tmp_path, monkeypatch, changes):
+    text = WHOLE + "  site: {type: category, values: [a, b, c], missing: false}\n"
+    data = days() | {"site": np.array(["a", "b", "c"])[np.arange(SERIES) % 3]}
+    plan, believed, latent = planned(text, **changes), [], copula_fit.estimate_moments
+    monkeypatch.setattr(copula_fit, "estimate_moments", lambda moments: believed.append(moments) or latent(moments))
+    fit_series(tmp_path, data, plan, text)
+    (moments,) = believed
+    own = moments.of_total[1, 1 + moments.shifts] / (SERIES / 2 * np.sqrt(LENGTH))  # of a place, which half of all have
+    (line,) = (line for line in plan.explain().splitlines() if line.startswith("Within a value "))
+    assert float(line.partition("place ±")[2].partition(",")[0]) == pytest.approx(own, rel=0.03)
+    assert ("site ±" in line) is ("site" not in plan.settings.grouped)
+    spectrum = copula_plan.prior_spectrum(LENGTH, memory=plan.settings.memory)
+
+
 def test_it_is_saved_loaded_and_released(whole, tmp_path):
     whole.save(tmp_path / "run")
     again = db.load(tmp_path / "run")

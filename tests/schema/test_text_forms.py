@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doublure.data.tables.writing import write_table
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns.date_format import date_text, is_whole, pattern_of
@@ -321,3 +324,11 @@ def test_rows_out_of_order_keep_their_cells(as_text: bool) -> None:
     picked = schema.cell_form.formed(frame.iloc[order], as_text=as_text)
     assert picked.astype(str).to_numpy().tolist() == whole.astype(str).iloc[order].to_numpy().tolist()
     assert not picked.isna().any().any()
+
+
+@pytest.mark.parametrize("missing", [True, ["NA", "?"]])
+def test_reals_without_decimals_are_written_as_whole_numbers(tmp_path: Path, missing: Any) -> None:
+    column = {"type": "real", "bounds": [0, 99], "precision": 0, "missing": missing}
+    schema = Schema.from_plain({"doublure": 1, "kind": "table", "units": 3, "columns": {"a": column}})
+    write_table([pd.DataFrame({"a": [33.0, 7.0]})], tmp_path / "a.csv", schema)
+    assert (tmp_path / "a.csv").read_text() == "a\n33\n7\n"

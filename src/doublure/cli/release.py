@@ -27,7 +27,12 @@ def register(app: typer.Typer) -> None:
 def release(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[str, typer.Option("-o", "--out", metavar=PLACE, help="The bundle's folder.")],
-    rows: Annotated[int | None, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "-n", "--rows", min=1, help="How many rows, images, series (each of several rows) or units, at least 1."
+        ),
+    ] = None,
     generator: Annotated[
         bool, typer.Option("--generator", help="Publish the generator itself, for others to sample from.")
     ] = False,

@@ -34,7 +34,13 @@ def sample(
     ],
     rows: Annotated[
         int | None,
-        typer.Option("-n", "--rows", min=1, help="How many rows, at least 1; left out, as many as its units have."),
+        typer.Option(
+            "-n",
+            "--rows",
+            min=1,
+            help="How many rows, images, series (each of several rows) or units, at least 1; left out, as many as the "
+            "units have.",
+        ),
     ] = None,
     steps: Annotated[
         int | None,
@@ -71,7 +77,7 @@ def sample(
     from doublure.data.databases.address import is_database
     from doublure.data.databases.streaming import table_output
     from doublure.releasing.plain_words import opening_warning
-    from doublure.releasing.writing import WorkerProcesses, write_sample, write_syntheses
+    from doublure.releasing.writing import WorkerProcesses, records_in_words, write_sample, write_syntheses
     from doublure.run.continuing import read_readings
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
@@ -115,7 +121,7 @@ def sample(
     records = KINDS[syn.schema.kind].records
     to = out if syntheses is None else f"each of {files[0]} … {files[-1]}"
     said = opening_warning(syn.guarantee.model_dump(), records) or f"{syn.guarantee.watermark}."
-    text = f"Wrote {count:,} synthetic {records} to {to}. {said}"
+    text = f"Wrote {count:,} synthetic {records_in_words(syn.schema, steps)} to {to}. {said}"
     return VerbResult(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 
 

@@ -251,7 +251,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [
         f"# {printable(column)} ({count} ×): {why}"
-        f"{_form_of(described, column) if reason is MisfitReason.UNREAD else ''}"
+        f"{_form_of(described, column, why) if reason is MisfitReason.UNREAD else ''}"
         for (column, why, reason), count in counts.items()
     ]
     lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
@@ -273,13 +273,13 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 
 
-def _form_of(schema: Schema, name: str) -> str:
+def _form_of(schema: Schema, name: str, why: str) -> str:
     """Return how another form of a column's cells is declared, behind a semicolon; empty without a hint."""
     from doublure.drafting.form_hints import form_hint
 
     column = schema.columns.get(name)
     words = () if column is None or column.description is None else (column.description,)
-    found = "" if column is None else form_hint(column, schema.cell_form.marks, words).line
+    found = "" if column is None else form_hint(column, schema.cell_form.marks, words, why).line
     return f"; {found}" if found else ""
 
 

@@ -21,7 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import SECTIONS, DataDescription, Entry
-from doublure.drafting.image_forms import left_beside, list_of_pictures, names_pictures
+from doublure.drafting.image_forms import label_wanted, left_beside, list_of_pictures, names_pictures
 from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
@@ -683,7 +683,14 @@ def _drafted_images(data: Any, described: DataDescription | None, keys: Mapping[
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
     schema = Schema.from_plain(plain, source.name)
-    return Draft(schema=schema, head=_IMAGES_HEAD, body=_pictures, unit=_IMAGES_UNIT, left_out=left_beside(source))
+    return Draft(
+        schema=schema,
+        head=_IMAGES_HEAD,
+        body=_pictures,
+        unit=_IMAGES_UNIT,
+        left_out=left_beside(source),
+        first=label_wanted(source),
+    )
 
 
 def _pictures(made: Draft) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from doublure.data.images.files import ENDINGS
 from doublure.data.images.lists import FILE_NAMES, ListSource
-from doublure.data.images.sources import ImageSource
+from doublure.data.images.sources import LABEL_NAMES, ImageSource
 from doublure.drafting.storage_types import SHARE, Storage, storage_types
 from doublure.drafting.whose import unit_yaml
 from doublure.errors import printable
@@ -53,6 +53,19 @@ def list_of_pictures(name: str) -> str:
     called = name.partition("_")[0].lower() in FILE_NAMES
     how = "draft it with --kind images" if called else f"call the column {FILE_NAMES[0]}, and draft with --kind images"
     return f"{printable(name)} names picture files, so this looks like a list of images: {how}."
+
+
+def label_wanted(source: ImageSource) -> list[str]:
+    """Return what an owner decides where nothing is called a label, and something beside images may be one."""
+    others = [name for name in source.beside if not is_id_name(name)]
+    if source.labelled or not others:
+        return []
+    named = f"label: {{attributes: [{yaml_text.inline(others[0])}], values: [VALUES]}}"
+    how = f"add {named}" if source.attributes else f"call it {LABEL_NAMES[1]}"
+    return [
+        f"Nothing is called {LABEL_NAMES[1]}, and images follow their label alone. Is one of "
+        f"{', '.join(map(printable, others))} what images show? Then {how}."
+    ]
 
 
 def left_beside(source: ImageSource) -> str:

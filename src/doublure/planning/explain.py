@@ -11,6 +11,7 @@ from doublure.errors import counted
 from doublure.guarantee import figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
+from doublure.planning.machine import estimate_seconds
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, epsilon_of, group_privacy
 from doublure.private.bayesian import group_privacy as bayesian_group_privacy
 from doublure.private.bayesian import percentiles
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
 _TOTAL = "total (composed, not added up)"
 _GROUPS = (2, 5)
+_LONG = 600
+"""Seconds of a fit beyond which a plan says what is quicker."""
 _SHARES = (0.99, 0.9999)
 _ALONE = " (each priced alone; together they cost the total below, which is not their sum)"
 
 
 def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
-    lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
+    lines = [f"Method {made.method}: {made.settings.summary or table.summary(made.method, made.schema.kind)}"]
     lines.append(f"Unit of privacy: {_unit(made)}")
     lines += [f"Assumed: {said}" for said in made.schema.assumed if made.guarantee.kind in COVERED]
     lines += _owners(made)
@@ -52,6 +55,7 @@ def explain(made: PlanContents) -> str:
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
+    lines += _quicker(made)
     lines.append(f"Settings: {settings_in_words(made)}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
@@ -64,6 +68,15 @@ def explain(made: PlanContents) -> str:
         )
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def _quicker(made: PlanContents) -> list[str]:
+    """Return a line on what makes a long fit quicker, if anything does."""
+    if made.seconds_estimate < _LONG or made.settings.quicker is None:
+        return []
+    setting, other = made.settings.quicker
+    seconds = estimate_seconds(table.method(made.method).work(made.schema, other))
+    return [f"Quicker: --set {setting} takes about {duration(seconds)}"] if seconds < made.seconds_estimate else []
 
 
 def settings_in_words(made: PlanContents) -> str:

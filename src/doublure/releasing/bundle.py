@@ -39,7 +39,7 @@ from doublure.releasing.issuing import Bundle, Card, file_entry, issue
 from doublure.releasing.signing import signing_key
 from doublure.releasing.tables import LIMIT, count_margins, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, verify
-from doublure.releasing.writing import WRITERS, Writer, write_released
+from doublure.releasing.writing import WRITERS, KeptChunks, Writer, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.run.weights import EDITED
 from doublure.schema.kinds import KINDS
@@ -128,6 +128,7 @@ def release(
     with files.staged_folder(asked) as staging, listen(progress, "release") as listener:
         entropy = seeding.choose_seed(seed)
         holds: dict[str, int | None] = {}
+        kept = KeptChunks(WRITERS[syn.schema.kind].held if len(forms) > 1 else None, syn.plan.memory_bytes)
         for form in forms:
             holds |= write_released(
                 syn,
@@ -137,6 +138,7 @@ def release(
                 seed=entropy,
                 spreadsheet_safe=spreadsheet_safe,
                 progress=listener,
+                kept=kept,
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
         words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe, forms=forms) | (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from doublure.guarantee import figure
 from doublure.planning.explain import derived_claims
 from doublure.releasing.checking import PAGE
 from doublure.releasing.drawings import FIVE_DIGITS, digits, draw_line, draw_strip, with_pixel_hashes
-from doublure.releasing.examples import ExampleRecords, read_examples
+from doublure.releasing.examples import SHOWN, ExampleRecords, read_examples
 from doublure.releasing.plain_words import figure_names, plain_words
 from doublure.releasing.tables import cell_margin, middle
 from doublure.report import page
@@ -237,7 +238,7 @@ def column_sections(
     """
     entries: Sequence[Mapping[str, Any]] = described.get("columns") or ()
     related: Mapping[str, Any] = described.get("related") or {}
-    found, ranges = [], _ranges(examples)
+    found, ranges = [], _ranges(examples, {entry["name"]: entry.get("values") for entry in entries})
     for table in related or {"": None}:
         prefix = f"{table}." if table else ""
         shown = {**ranges, **examples.rows.get(table, {})}
@@ -264,14 +265,17 @@ def column_sections(
     return [section for section in found if section["rows"]]
 
 
-def _ranges(examples: ExampleRecords) -> dict[str, tuple[str, ...]]:
-    """Return the range of each channel in the first series."""
+def _ranges(examples: ExampleRecords, states: Mapping[str, Sequence[str] | None]) -> dict[str, tuple[str, ...]]:
+    """Return the range of each channel in the first series; of a channel of states its most frequent ones."""
     found: dict[str, list[str]] = {}
     for series in examples.series:
         for name, values in series.items():
-            known = [value for value in values if not math.isnan(value)]
-            ends = f"{digits(min(known))} to {digits(max(known))}" if known else "missing throughout"
-            found.setdefault(name, []).append(ends)
+            known, said = [value for value in values if not math.isnan(value)], "missing throughout"
+            if known and (listed := states.get(name)):
+                said = list_values([listed[int(place)] for place, _ in Counter(known).most_common()], SHOWN)
+            elif known:
+                said = f"{digits(min(known))} to {digits(max(known))}"
+            found.setdefault(name, []).append(said)
     return {name: tuple(ends) for name, ends in found.items()}
 
 
@@ -368,7 +372,7 @@ def draw_series(examples: ExampleRecords) -> list[dict[str, Any]]:
     found = []
     for channel in examples.series[0] if examples.series else ():
         values = [one[channel] for one in examples.series]
-        known = [0.0, *(value for one in values for value in one if not math.isnan(value))]
+        known = [value for one in values for value in one if not math.isnan(value)] or [0.0]
         for number, one in enumerate(values, start=1):
             drawing = draw_line(one, (min(known), max(known)), f"Synthetic series {number} of {channel}")
             found.append({"channel": channel, "number": number, "drawing": drawing})

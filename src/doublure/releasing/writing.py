@@ -18,6 +18,7 @@ from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError, counted
 from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer, require_count
+from doublure.schema import Schema
 from doublure.schema.fact_states import plain
 from doublure.schema.images import LABEL, LABELS, ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
@@ -106,7 +107,7 @@ def write_sample(
         remedy = "write a table to a folder, whose name has no ending"
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
-    drawn = _DrawnCount(size, f"draw {path.name}", progress)
+    drawn = _DrawnCount(size, _stage(path.name, syn.schema, steps), progress)
     if exogenous is not None and steps is None:
         raise SettingError("are for series that go on", field="exogenous", remedy="say how many steps")
     if steps is None:
@@ -114,6 +115,21 @@ def write_sample(
     else:
         chunks = syn.draw_steps(size, steps, given=given, seed=seed, exogenous=exogenous)
     return writer.write(drawn.passing(chunks), path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+
+
+def records_in_words(schema: Schema, steps: int | None = None) -> str:
+    """Return what a kind's records are called; of series with the rows of each.
+
+    Args:
+        schema: Every fact known.
+        steps: Of each series, where it goes on; None: as the schema says.
+    """
+    return f"{KINDS[schema.kind].records}{WRITERS[schema.kind].each(schema, steps)}"
+
+
+def _stage(name: str, schema: Schema, steps: int | None = None) -> str:
+    each = WRITERS[schema.kind].each(schema, steps)
+    return f"draw {name}, {KINDS[schema.kind].records}{each}" if each else f"draw {name}"
 
 
 def write_syntheses(
@@ -160,6 +176,7 @@ def write_released(
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
+    kept: KeptChunks | None = None,
 ) -> dict[str, int]:
     """Draw ``n`` synthetic records and write them into a bundle's folder.
 
@@ -171,18 +188,48 @@ def write_released(
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         progress: Receives progress events.
+        kept: What was drawn for another form, and is not drawn again.
 
     Returns:
         File -> its number of records.
     """
     size, writer = require_count(n), WRITERS[syn.schema.kind]
-    if writer.split is None:
-        name = f"data.{form}"
-        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
-        return {name: size}
-    drawn = _DrawnCount(size, f"draw {form}", progress)
-    chunks = syn.sample_chunks(size, seed=seed, told=drawn.more)
-    return writer.split(drawn.passing(chunks), folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
+    name = f"data.{form}"
+    drawn = _DrawnCount(size, _stage(name, syn.schema) if writer.split is None else f"draw {form}", progress)
+    chunks = drawn.passing((kept or KeptChunks()).of(partial(syn.sample_chunks, size, seed=seed, told=drawn.more)))
+    if writer.split is not None:
+        return writer.split(chunks, folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
+    writer.check(folder / name, size, spreadsheet_safe)
+    writer.write(chunks, folder / name, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
+    return {name: size}
+
+
+class KeptChunks:
+    """Chunks that are drawn once and written in several forms, as long as they take no more memory than given.
+
+    Args:
+        held: Returns the bytes that a chunk takes; None: nothing is kept.
+        most: Bytes for all of them.
+    """
+
+    def __init__(self, held: Callable[[Any], int] | None = None, most: int = 0) -> None:
+        self._held, self._room = held, most
+        self._chunks: list[Any] | None = None
+
+    def of(self, draw: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+        """Yield the chunks: those that are kept, or new ones."""
+        if self._chunks is not None:
+            yield from self._chunks
+            return
+        found, room = list[Any](), self._room
+        for chunk in draw():
+            if self._held is not None and room >= 0:
+                room -= self._held(chunk)
+                found.append(chunk)
+                if room < 0:
+                    found.clear()
+            yield chunk
+        self._chunks = None if self._held is None or room < 0 else found
 
 
 class _DrawnCount:
@@ -228,6 +275,8 @@ class Writer:
             of records written.
         others: Further forms, written where they are asked for.
         in_parts: Whether a folder of parts can be written, too.
+        each: Takes a schema and the steps of series that go on; returns what messages add on the rows of a record.
+        held: Returns the bytes that a chunk takes, where it can be kept for another form.
         split: Writes a folder, in a form, where a release has several files; returns file -> number of rows.
         described: Takes a schema; returns the dictionary's entries besides columns.
     """
@@ -238,6 +287,8 @@ class Writer:
     others: tuple[str, ...] = ()
     in_parts: bool = False
     split: Callable[[Iterable[Any], Path, Any, str, bool, dict[str, str]], dict[str, int]] | None = None
+    held: Callable[[Any], int] | None = None
+    each: Callable[[Any, int | None], str] = lambda schema, steps: ""
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
 
 
@@ -334,12 +385,22 @@ def _described_visits(schema: VisitsSchema) -> dict[str, Any]:
     return {"unit": described | ({} if unit.order is None else {"order": unit.order})}
 
 
+def _series_rows(schema: SeriesSchema, steps: int | None) -> str:
+    most = "at most " if steps is None and schema.ends_at else ""
+    return f" (of {most}{counted(schema.length if steps is None else steps, 'row')} each)"
+
+
+def _frame_bytes(rows: pd.DataFrame) -> int:
+    return int(rows.memory_usage(deep=True).sum())
+
+
 _OF_ROWS = ("xlsx", "jsonl", "feather", "dta", "sav")
 _ROWS = Writer(
     forms=("csv", "parquet"),
     others=_OF_ROWS,
     in_parts=True,
     check=lambda path, n, safe: tables.check_ending(path),
+    held=_frame_bytes,
     write=lambda rows, path, schema, n, safe, about: tables.write_table(
         rows, path, schema, spreadsheet_safe=safe, metadata=about
     ),
@@ -358,6 +419,8 @@ WRITERS = ByKind(
         forms=("csv", "npz", "parquet"),
         others=_OF_ROWS,
         check=lambda path, n, safe: series.check_ending(path),
+        held=lambda chunk: chunk.values.nbytes + _frame_bytes(chunk.attributes),
+        each=_series_rows,
         write=lambda chunks, path, schema, n, safe, about: series.write_series(
             chunks, path, schema, n, spreadsheet_safe=safe, about=about
         ),

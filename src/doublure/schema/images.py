@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_valid
 from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import CategoryColumn, Column, Role
+from doublure.schema.columns import CategoryColumn, Column, Role, label
 from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
@@ -108,8 +108,9 @@ class Pictures(Frozen):
 class LabelColumn(CategoryColumn):
     """The class of an image: one of a list of values; never missing, because it is part of the record.
 
-    Of CelebA's 40 attributes ``attributes`` names those that are the label. One gives the values 0 and 1; several give
-    texts such as ``1 0``, in the order named, so that a sample can be asked for with each combination.
+    Of CelebA's 40 attributes ``attributes`` names those that are the label. One gives 0 and 1, or the other values
+    that are listed; several give texts such as ``1 0``, in the order named, so that a sample can be asked for with
+    each combination.
     """
 
     facts: ClassVar[tuple[str, ...]] = ("values",)
@@ -118,6 +119,20 @@ class LabelColumn(CategoryColumn):
     missing: Literal[False] = False
     roles: tuple[Role, ...] = ("target", "condition")
     attributes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _values_of_attributes(self) -> Self:
+        if len(self.attributes) > 1 and not self.marked:
+            raise ValueError(
+                "of several attributes each value is 1 or 0 for each, such as '1 0'; list those, or name one attribute"
+            )
+        return self
+
+    @property
+    def marked(self) -> bool:
+        """Whether attributes are read as marks: each value listed, but for other, has 1 or 0 for each of them."""
+        own = [label(value).split() for value in self.domain if label(value) != self.fallback]
+        return all(len(marks) == len(self.attributes) and {*marks} <= {"0", "1"} for marks in own)
 
 
 class ImageSchema(Schema):

@@ -258,10 +258,16 @@ class SeriesSchema(TextForm, Schema):
         keys = [name for name in named if name is not None]
         for name in self.columns:
             check_name(name)
+        places = [
+            *zip(("unit.id", "series.source", "series.time", "series.time_of_day"), named, strict=True),
+            *((self.path_of(name).partition(".")[0], name) for name in self.columns),
+        ]
         both = [name for name in self.channels if name in self.attributes]
         both += [name for name in keys if name in self.columns or (name in moments and keys.count(name) > 1)]
         if both:
-            raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
+            first, second, *_ = [place for place, name in places if name == both[0]] + ["attributes"]
+            remedy = "copy the column in the data under a second name, and give each its own"
+            raise ValueError(f"{printable(both[0])} is named for two things, {first} and {second}; {remedy}")
         taken = {SERIES, STEP, CLOCK} & {*self.columns, *moments}
         if taken:
             raise ValueError(f"{min(map(str, taken))} is a name that synthetic series use; rename the column")
@@ -360,11 +366,14 @@ class SeriesSchema(TextForm, Schema):
     @property
     @override
     def limits(self) -> tuple[str, ...]:
+        numbers = len(self.channels) - len(self.states)
+        order = ("An order between channels is kept only where constraints declare it.",) if numbers > 1 else ()
         if not self.stamps:
-            return super().limits
+            return (*super().limits, *order)
         moment = "ends" if self.series.stamp == "end" else "begins"
         return (
             *super().limits,
+            *order,
             f"Dates are made up, from {self.series.stamped_from} on. A row is stamped when its step {moment}.",
         )
 

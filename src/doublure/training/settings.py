@@ -109,6 +109,16 @@ class MethodSettings(Model):
             raise SettingError(worded(first), field=name, remedy="see docs/methods.md") from None
 
     @property
+    def summary(self) -> str | None:
+        """A line about a method of optional parts, with those that run; None: the registry's says it."""
+        return None
+
+    @property
+    def quicker(self) -> tuple[str, Self] | None:
+        """The setting that makes a fit quicker, with the settings under it; None where there is none."""
+        return None
+
+    @property
     def sampling_only_fields(self) -> frozenset[str]:
         """Names of the settings that only sampling reads, so that they may be changed after a fit."""
         return frozenset()

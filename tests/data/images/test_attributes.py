@@ -6,12 +6,14 @@ import importlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
 
 import doublure as db
 from doublure.data.images import open_images
 from doublure.data.opening import kind_of
-from doublure.errors import DataError
+from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
 from doublure.schema.images import Pictures
 
@@ -87,6 +89,36 @@ def test_names_are_never_unpickled(tmp_path):
     np.savez(tmp_path / "train.npz", **faces() | {"names": np.array(NAMES, dtype=object)})
     with pytest.raises(DataError, match="names: holds Python objects, which are never unpickled"):
         open_images(tmp_path / "train.npz").check(Schema.parse(FACES))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "npz"])
+def test_one_attribute_may_have_values_of_its_own(tmp_path, form):
+    given, values = faces(), [3, 4, 7] if form == "npz" else ["female", "male"]
+    wanted = [values[each % len(values)] for each in range(12)]
+    if form == "npz":
+        path, names = tmp_path / "faces.npz", ("Bald", "sex", "Smiling")
+        given["y"][:, 1] = wanted
+        np.savez(path, **given | {"names": np.array(names)})
+    else:
+        path, pictures = tmp_path / f"faces.{form}", []
+        for number, pixels in enumerate(given["x"]):
+            Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+            pictures.append(f"{number}.png" if form == "csv" else (tmp_path / f"{number}.png").read_bytes())
+        frame = pd.DataFrame({"image": pictures, "sex": wanted})
+        frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
+    text = FACES.replace("[Male, Smiling]", "[sex]")
+    schema = Schema.parse(text.replace("['0 0', '0 1', '1 0', '1 1']", str(values)))
+    assert open_images(path).load(schema).content.labels.astype(str).tolist() == [*map(str, wanted)]
+    with pytest.raises(DataError, match=r"no image has one; marks are 1 or 0, .* with other values list those"):
+        open_images(path).load(Schema.parse(text.replace("['0 0', '0 1', '1 0', '1 1']", "[0, 1]")))
+    with pytest.raises(DataError, match=r"label: "):
+        open_images(path).load(Schema.parse(text.replace("['0 0', '0 1', '1 0', '1 1']", str(values[:-1]))))
+
+
+def test_several_attributes_are_marks():
+    with pytest.raises(SchemaError, match="of several attributes each value is 1 or 0 for each"):
+        Schema.parse(FACES.replace("'1 1'", "'male old'"))
+    assert not Schema.parse(FACES.replace("'1 1']", "rest], other: rest")).undeclared
 
 
 @pytest.mark.parametrize("mark", [2, -1])

@@ -23,13 +23,13 @@ from doublure.data.images.sources import (
     LABEL_NAMES,
     PIXEL_NAMES,
     ImageSource,
-    joined_marks,
+    attribute_labels,
     other_length,
 )
 from doublure.data.npz import DAMAGED, Header, array, blocks, headers, in_memory, refuse_fields, refuse_objects
 from doublure.data.splits import beside, labels_among, named, only, several
 from doublure.errors import DataError, printable
-from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.images import LABEL, ImageSchema, LabelColumn
 
 _BLOCK_BYTES = 8_000_000
 _FEWEST_AXES = 2
@@ -95,7 +95,8 @@ class _NamedSource(_ArraySource):
 
     def __init__(self, name: str, found: _Names) -> None:
         self._found = found
-        self._asked: list[int] = []
+        self._asked: LabelColumn | None = None
+        self._places: list[int] = []
         super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
 
     @abstractmethod
@@ -113,7 +114,7 @@ class _NamedSource(_ArraySource):
     @override
     def check_more(self, schema: ImageSchema) -> None:
         if schema.label is not None and schema.label.attributes:
-            self._asked = self._places_of(schema.label.attributes)
+            self._asked, self._places = schema.label, self._places_of(schema.label.attributes)
         elif schema.label is not None:
             self._refuse_other_than_one_each(self._labels_name())
         for name in schema.named_beside:
@@ -167,7 +168,9 @@ class _NamedSource(_ArraySource):
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
         found = self._array(self._labels_name())
-        return joined_marks(found[:, self._asked].tolist()) if self._asked else found.reshape(-1)
+        return (
+            found.reshape(-1) if self._asked is None else attribute_labels(found[:, self._places].tolist(), self._asked)
+        )
 
     @override
     def column(self, name: str) -> Any:

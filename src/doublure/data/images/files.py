@@ -14,12 +14,12 @@ from typing_extensions import override
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema, joined_marks
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, attribute_labels, image_schema
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.arrow_text import coded_in, listed, readable
 from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import ImageSchema, LabelColumn
 from doublure.schema.schema import Schema
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
@@ -244,7 +244,8 @@ class ParquetSource(ImageSource):
             raise self._unreadable() from None
         self._columns, self._coded = [str(name) for name in schema.names], coded_in(schema)
         self._pixels_name = self._find(schema)
-        self._labels, self._asked = _candidates(self._columns, LABEL_NAMES), tuple[str, ...]()
+        self._labels = _candidates(self._columns, LABEL_NAMES)
+        self._asked: LabelColumn | None = None
         super().__init__(path.name, rows, labelled=bool(self._labels))
 
     @property
@@ -263,10 +264,10 @@ class ParquetSource(ImageSource):
     @override
     def check_more(self, schema: ImageSchema) -> None:
         if schema.label is not None:
-            self._asked = schema.label.attributes
-            if not self._asked:
+            self._asked = schema.label if schema.label.attributes else None
+            if self._asked is None:
                 labels_among(self._labels, self.name)
-        for name in (*self._asked, *schema.named_beside):
+        for name in (*(self._asked.attributes if self._asked else ()), *schema.named_beside):
             if name not in self._columns:
                 what = f"is not a column of {printable(self.name)}"
                 raise DataError(what, field=name, remedy="fix the schema or the file")
@@ -293,8 +294,9 @@ class ParquetSource(ImageSource):
 
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        if self._asked:
-            return joined_marks(zip(*(self._column_of(name) for name in self._asked), strict=True))
+        if self._asked is not None:
+            names = self._asked.attributes
+            return attribute_labels(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
         return self._column_of(labels_among(self._labels, self.name))
 
     @override

@@ -19,13 +19,13 @@ from typing_extensions import override
 from doublure.data.images.files import ENDINGS, KINDS, content_of
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, ImageSource, joined_marks
+from doublure.data.images.sources import LABEL_NAMES, ImageSource, attribute_labels
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.containers.registry import CSV, find_container
 from doublure.data.tables.csv_files import refused
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, Fault, FaultyRecords
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import ImageSchema, LabelColumn
 
 FILE_NAMES = ("file", "filename", "path", "image", "img", "x")
 _ROWS = 256
@@ -65,7 +65,8 @@ class ListSource(ImageSource):
             raise DataError("has no column of file names", field=path.name, remedy=remedy)
         self._named_in = only(plain, path.name)
         self._names = [str(name) for name in self._column_of(self._named_in)]
-        self._labels, self._asked = self._labels_among_columns(), tuple[str, ...]()
+        self._labels = self._labels_among_columns()
+        self._asked: LabelColumn | None = None
         self._files, self._faults = _found(path, self._names)
         super().__init__(path.name, len(self._names), labelled=bool(self._labels))
 
@@ -106,8 +107,8 @@ class ListSource(ImageSource):
                 faults=self._faults,
             )
         if schema.label is not None:
-            self._asked = schema.label.attributes
-            self.table.check_names(self._asked or [labels_among(self._labels, self.name)])
+            self._asked = schema.label if schema.label.attributes else None
+            self.table.check_names(schema.label.attributes or [labels_among(self._labels, self.name)])
         self.table.check_names(schema.named_beside)
 
     @override
@@ -123,8 +124,9 @@ class ListSource(ImageSource):
 
     @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        if self._asked:
-            return joined_marks(zip(*(self._column_of(name) for name in self._asked), strict=True))
+        if self._asked is not None:
+            names = self._asked.attributes
+            return attribute_labels(zip(*(self._column_of(name) for name in names), strict=True), self._asked)
         given = self._column_of(labels_among(self._labels, self.name))
         given[given == ""] = None
         return given

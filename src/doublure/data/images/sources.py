@@ -268,9 +268,12 @@ class ImageSource(ABC):
             FaultyRecords: An image has none, or another.
         """
         try:
-            if misfit == "refuse" and given.isna().any():
+            if misfit == "refuse" and (lacking := given.isna()).any():
                 remedy = "give each image a label, or leave out those without"
-                raise DataError("some images have none", field=LABEL, remedy=remedy)
+                if column.attributes and column.marked:
+                    remedy = "marks are 1 or 0, true or false; of one attribute with other values list those"
+                found = "no image has one" if lacking.all() else "some images have none"
+                raise DataError(found, field=LABEL, remedy=remedy)
             return cells.canonical(given, column, LABEL, misfit)
         except DataError as error:
             wrong = np.flatnonzero(_misfits(given, column))
@@ -293,17 +296,25 @@ class ImageSource(ABC):
 _MARKS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 
 
-def joined_marks(rows: Iterable[Sequence[object]]) -> np.ndarray[Any, Any]:
-    """Return each row of marks as a text, such as ``1 0``; None where one is neither 1 nor 0, true nor false.
+def attribute_labels(rows: Iterable[Sequence[object]], column: LabelColumn) -> np.ndarray[Any, Any]:
+    """Return each row of attributes as a label.
+
+    Marks become a text, such as ``1 0``; None where one is neither 1 nor 0, true nor false. Where the schema lists
+    other values of one attribute, its cells are the labels.
 
     Example:
-        >>> joined_marks([(1, 0), ("1.0", "True"), (1, -1)]).tolist()
+        >>> both = LabelColumn(type="category", attributes=("a", "b"))
+        >>> attribute_labels([(1, 0), ("1.0", "True"), (1, -1)], both).tolist()
         ['1 0', '1 1', None]
     """
-    read = [[_MARKS.get(str(mark).strip().lower()) for mark in row] for row in rows]
-    column = np.empty(len(read), dtype=object)
-    column[:] = [None if None in row else " ".join(map(str, row)) for row in read]
-    return column
+    if column.marked:
+        read = [[_MARKS.get(str(mark).strip().lower()) for mark in row] for row in rows]
+        found: list[object] = [None if None in row else " ".join(map(str, row)) for row in read]
+    else:
+        found = [None if cell == "" else cell for (cell,) in rows]
+    labels = np.empty(len(found), dtype=object)
+    labels[:] = found
+    return labels
 
 
 def _ends_of(stored: np.dtype[Any]) -> tuple[int, int]:

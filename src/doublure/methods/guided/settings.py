@@ -76,6 +76,13 @@ class GuidedSettings(StatisticsSettings):
 
     @property
     @override
+    def summary(self) -> str:
+        names = ("a private critic that refines", "a private labeller that checks")
+        run = [name for name, share in zip(names, self.shares, strict=False) if share]
+        return f"statistics, then {' and '.join(run)}" if run else "statistics alone, as critic_share=0"
+
+    @property
+    @override
     def statistics_share(self) -> float:
         """The share left for the statistics, rounded so that 1 - 0.9 is 0.1."""
         return round(1 - sum(self.shares), 12)
@@ -152,6 +159,11 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         if self.critic_share and self.model == "gaussian":
             raise ValueError("critic_share refines a network, and a Gaussian has none; set model=network")
         return self
+
+    @property
+    @override
+    def quicker(self) -> tuple[str, Self] | None:
+        return None if self.critic_share else super().quicker
 
     @property
     @override

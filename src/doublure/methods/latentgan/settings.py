@@ -122,6 +122,13 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         return 0.0
 
     @property
+    @override
+    def summary(self) -> str:
+        learned = "a private critic (Chen 2021)" if self.teacher == "critic" else "noisy moments (DPMI)"
+        checked = ", then a private labeller that checks" if self.later_share else ""
+        return f"latents of a public generator, learned by {learned}{checked}"
+
+    @property
     def latent_steps(self) -> int:
         """Noisy steps, or releases, that train the generator of latents."""
         if self.teacher == "critic":

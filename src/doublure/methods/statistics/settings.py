@@ -293,6 +293,13 @@ class ImageStatisticsSettings(StatisticsSettings):
         return self.model_copy(update=update)
 
     @property
+    @override
+    def quicker(self) -> tuple[str, Self] | None:
+        if self.model == "gaussian":
+            return None
+        return "model=gaussian", self.model_copy(update={"model": "gaussian", "waves": None})
+
+    @property
     def noise_width(self) -> int:
         """Numbers of noise that a sample takes for an image."""
         return self.image_noise

@@ -31,6 +31,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 NOT_A_NUMBER = frozenset({"NaN", "nan", "NA", "<NA>"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
+NOT_WHOLE = "has cells that are no whole number"
 FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
 
 
@@ -95,7 +96,7 @@ def fitting_numbers(array: Floats, column: Column, name: str, misfit: Misfit) ->
     if np.isinf(array).any():
         raise DataError("has infinite cells", field=name, remedy="fix them, or list their text under missing")
     if whole and (np.floor(array) != array)[~np.isnan(array)].any():
-        raise DataError("has cells that are no whole number", field=name, remedy="declare type: real, or fix them")
+        raise DataError(NOT_WHOLE, field=name, remedy="declare type: real, or fix them")
     return array + 0.0  # no negative zero: joined with zero, it would read as whichever came first
 
 

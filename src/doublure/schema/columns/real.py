@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StrictFloat
 from typing_extensions import override
@@ -11,9 +11,12 @@ from typing_extensions import override
 from doublure.schema.columns.dtypes import FLOATS, Dtype
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
-from doublure.schema.scalars import Decimals
+from doublure.schema.scalars import EXACT, Decimals
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.schema.columns.spelling import TextMarks
     from doublure.support.arrays import Floats
 
 _EXACT_POWERS = 22
@@ -51,6 +54,13 @@ class RealColumn(NumberColumn):
     @override
     def decimals(self) -> int | None:
         return self.precision
+
+    @override
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
+        """Return cells as a CSV file has them: without decimals they are written as whole numbers."""
+        written = super().csv_cells(cells, marks)
+        whole = self.precision == 0 and self.ends is not None and max(map(abs, self.ends)) < EXACT
+        return written.astype("Int64") if whole and written.dtype.kind == "f" else written
 
     @override
     def rounded(self, numbers: Floats) -> Floats:

@@ -240,11 +240,8 @@ def _detail(schema: Schema, settings: ImageStatisticsSettings, touches: tuple[Ac
     shape = (colours, height, width)
     best = waves_by_forecast(shape, noise)
     other = ALL_WAVES if best == own else best
-    hidden = f"{error_by_forecast(shape, own, noise):.0%}"
-    if cosine_numbers(shape, other) == cosine_numbers(shape, own):
-        beside = ""
-    else:
-        beside = f"; of {in_words(shape, other)} it would hide {error_by_forecast(shape, other, noise):.0%}"
+    hidden, would = (f"{error_by_forecast(shape, waves, noise):.0%}" for waves in (own, other))
+    beside = "" if would == hidden else f"; of {in_words(shape, other)} it would hide {would}"
     return (
         f"Detail: each label's mean image is counted in {in_words(shape, own)}; by the forecast noise and missing "
         f"detail hide {hidden} of what sets labels apart{beside}",

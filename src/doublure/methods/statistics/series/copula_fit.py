@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.fft import dct, idct
+from scipy.fft import idct
 from scipy.ndimage import gaussian_filter1d
 from scipy.special import ndtr, ndtri
 from torch import Tensor, nn
@@ -405,7 +405,7 @@ class _Fit:
         """Release the products of scores, and return the moments estimated from them."""
         shape, settings = self._shape, self._settings
         channels, length = len(shape.sizes), shape.length
-        spectrum = prior_spectrum(length, memory=settings.memory)
+        spectrum = copula_plan.prior_spectrum(length, memory=settings.memory)
         # Up to a factor, the bound is √(Σ s w²), and the noise of a cosine's mean is bound / w. By Cauchy and Schwarz
         # the sum of its squares over all cosines is least for w = s^(-1/4).
         weights = spectrum**-0.25
@@ -686,15 +686,6 @@ def _concentration(fast: Tensor) -> Tensor:
     squares = fast.square()
     shares = squares.square().sum(2) / squares.sum(2).square().clamp(min=1e-12)
     return shares.mean(1).clamp(0, 1)
-
-
-def prior_spectrum(length: int, *, memory: float) -> Floats:
-    """Return the cosine spectrum ``(length,)`` of an AR(1) process whose correlation time is a share of the length."""
-    kept = math.exp(-1 / (memory * length))
-    steps = np.arange(length)
-    waves = dct(np.eye(length), axis=0, norm="ortho")
-    found: Floats = np.diag(waves @ kept ** np.abs(np.subtract.outer(steps, steps)) @ waves.T).copy()
-    return found
 
 
 def _of_places(encoder: Any) -> SeriesPlaces:

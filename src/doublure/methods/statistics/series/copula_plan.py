@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from doublure.access import Access
 from doublure.encode.attribute_groups import groups_of
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.methods.statistics.settings import (
     ATTRIBUTE_SHARE,
     CALM_SHARE,
+    CONSTANT_SHARE,
     GAP_SHARE,
     LOOK_SHARE,
     OWN_TABLE_SHARE,
@@ -32,6 +33,7 @@ from doublure.training.settings import Work
 
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 TABLES, GAPS, SHARED_GAPS, ATTRIBUTES, OWN_TABLES, PRODUCTS, CALM, LOOKS, STEEPEST_LOOKS = (
     "count each step's values in trees",
@@ -177,6 +179,51 @@ def _tells_tail(schema: SeriesSchema, noise_multiplier: float) -> bool:
     tail = 1 / SIXTEENTHS
     bins = sum(level >= 1 - tail for level in QUANTILES)
     return 2 * noise * math.sqrt(bins) <= tail
+
+
+def prior_spectrum(length: int, *, memory: float) -> Floats:
+    """Return the cosine spectrum ``(length,)`` of an AR(1) process whose correlation time is a share of the length."""
+    from scipy.fft import dct
+
+    kept, steps = math.exp(-1 / (memory * length)), np.arange(length)
+    waves = dct(np.eye(length), axis=0, norm="ortho")
+    found: Floats = np.diag(waves @ kept ** np.abs(np.subtract.outer(steps, steps)) @ waves.T).copy()
+    return found
+
+
+def mean_noise(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> float:
+    """Return the noise of a channel's mean score over all steps of N series, as of one group: in its deviations.
+
+    ``noise_multiplier`` is σ of the products' release.
+
+    A series adds v vᵀ, where v holds a constant c, c again for its value of each attribute that shifts scores, and the
+    cosines times r w / b: w = (s / s₀)^(-1/4) by the expected spectrum s, and b² = radius² · C Σ s w². Both halves of
+    the sum are averaged, so that an entry has noise σ / √2. The first cosine has w = 1, and is √length times a series'
+    mean. The mean then has noise σ b / (√2 c r √length N). Within a value that one of k series has, it is k times that.
+    """
+    spectrum = prior_spectrum(schema.length, memory=settings.memory)
+    bound = settings.radius * math.sqrt(len(schema.channels) * float(np.sqrt(spectrum * spectrum[0]).sum()))
+    shifting = sum(name not in (settings.grouped or ()) for name in schema.attributes)
+    constant, rest = math.sqrt(CONSTANT_SHARE / (1 + shifting)), math.sqrt(1 - CONSTANT_SHARE)
+    return noise_multiplier * bound / (constant * rest * math.sqrt(2 * schema.length) * schema.public_units)
+
+
+def _means_within(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> list[str]:
+    """Return a plan's line on channels' means within a value of each attribute that is a list; none without one."""
+    grouped, common = settings.grouped or (), settings.common_share or 0.0
+    groups = math.prod(groups_of(schema.attributes[name]) for name in grouped) * (settings.level_groups or 1)
+    noise = mean_noise(schema, settings, noise_multiplier) / math.sqrt(common + (1 - common) / groups)
+    found = [
+        f"{printable(name)} ±{noise * groups_of(each):.2g}"
+        for name, each in schema.attributes.items()
+        if name not in grouped and each.listed
+    ]
+    if not found:
+        return []
+    return [
+        "Within a value a channel's mean is known to so many of its deviations, if values are equally frequent: "
+        f"{', '.join(found)}"
+    ]
 
 
 def gappy_channels(schema: SeriesSchema) -> int:
@@ -349,7 +396,7 @@ def _hidden(schema: SeriesSchema, noise: float) -> str:
     )
 
 
-def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
+def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
     """Return a plan's lines about its shares and groups."""
     parts = "; ".join(f"{purpose} {share:.0%}" for purpose, share in shares(schema, settings).items())
     lines = [f"Shares of the budget: {parts}"]
@@ -359,6 +406,9 @@ def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[s
     if groups:
         tables = "with tables of their own" if settings.own_tables else "with means and covariances of their own"
         lines.append(f"Groups: {' x '.join(groups)}, {tables}")
+    for access in touches:
+        if access.purpose == PRODUCTS and isinstance(access.event, GaussianEvent):
+            lines += _means_within(schema, settings, access.event.noise_multiplier)
     if gappy_channels(schema) and settings.cut_noise is not None:
         lines.append(f"Gaps: {_hidden(schema, gap_noise(schema, _multiplier(schema, settings.cut_noise)))}")
     if gappy_channels(schema) > 1:

@@ -99,7 +99,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
 
     @override
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
-        return () if settings.model == "chains" else copula_plan.explain(SeriesSchema.of(schema), settings)
+        return () if settings.model == "chains" else copula_plan.explain(SeriesSchema.of(schema), settings, touches)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
