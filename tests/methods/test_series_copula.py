@@ -295,7 +295,6 @@ def test_a_plan_says_how_well_means_within_a_value_are_known(tmp_path, monkeypat
     (line,) = (line for line in plan.explain().splitlines() if line.startswith("Within a value "))
     assert float(line.partition("place ±")[2].partition(",")[0]) == pytest.approx(own, rel=0.03)
     assert ("site ±" in line) is ("site" not in plan.settings.grouped)
-    spectrum = copula_plan.prior_spectrum(LENGTH, memory=plan.settings.memory)
 
 
 def test_it_is_saved_loaded_and_released(whole, tmp_path):
