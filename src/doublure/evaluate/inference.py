@@ -315,7 +315,8 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
         return ()
     rows, found = _sampled(syn, seed), []
     for column, own in syn.schema.columns.items():
-        there = own.numbers_of(real[column].dropna()) if column in counted and own.adds_up else np.zeros(0)
+        there = own.kept_numbers(real[column]) if column in counted and own.adds_up else np.zeros(0)
+        there = there[~np.isnan(there)]
         each = _estimate_mean(syn, column, rows) if len(there) else None
         if each is not None and all(map(math.isfinite, (each.low, each.high, *each.naive))):
             found.append(
@@ -377,8 +378,7 @@ class AxisCells:
         self.spread = np.zeros(len(names))
         self.place = cell_places(own, names, cells)
         if not own.listed:
-            there = cells.notna().to_numpy()
-            self.numbers[there] = own.numbers_of(cells[there])
+            self.numbers = own.kept_numbers(cells)
             self._place_numbers(own)
 
     def naive_mean(self, numbers: npt.NDArray[Any]) -> tuple[float, float]:
@@ -599,16 +599,12 @@ def _logistic_by_pairs(
 
 
 def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
-    """Refuse columns that no noisy table holds, or that syntheses do not follow, and pairs that none holds together.
+    """Refuse columns that no noisy table holds, and pairs that none holds together.
 
     Raises:
         SettingError: Naming all of them.
     """
-    followed = {name for table in usable_tables(syn) for name in table.columns}
-    if left := [name for name in columns if name not in followed and any(name in own.columns for own in syn.tables)]:
-        message = "has several kinds of missing cells, which syntheses do not follow"
-        raise SettingError(message, field=", ".join(left), remedy="ask for others, or for shares")
-    counted = [set(table.columns) for table in syn.tables]
+    counted = [set(table.columns) for table in usable_tables(syn)]
     alone = [name for name in columns if not any(name in own for own in counted)]
     pairs = [pair for pair in combinations(columns, 2) if not any(own.issuperset(pair) for own in counted)]
     named = [*alone, *(" and ".join(pair) for pair in pairs if not set(pair) & set(alone))]

@@ -6,7 +6,8 @@ One Parquet file holds all tables of so many columns, a row a cell:
 column              contents
 ==================  ==========================================================================================
 table               the number of the table in the file, from 0
-column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``
+column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``,
+                    of one of several kinds ``(missing: DK)``
 column_2, cell_2    the same along the second, and so on
 count               the noisy count, as the mechanism released it: it may be negative
 standard_error      the standard deviation of its noise
@@ -38,7 +39,7 @@ _FIGURES = ("count", "standard_error")
 _COLUMNS = {
     "table": "which table of the file, counted from 0",
     "column_K": "what is counted along axis K: a column, or how far it lies above another",
-    "cell_K": "the cell: a value, a range with both ends, several of them with | between, or (missing)",
+    "cell_K": "the cell: a value, a range with both ends, several of them with | between, or (missing), or (missing: TEXT)",
     "count": "the noisy count, as it was released",
     "standard_error": "the standard deviation of the count's noise, in records",
 }
