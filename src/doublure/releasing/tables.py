@@ -39,7 +39,7 @@ _FIGURES = ("count", "standard_error")
 _COLUMNS = {
     "table": "which table of the file, counted from 0",
     "column_K": "what is counted along axis K: a column, or how far it lies above another",
-    "cell_K": "the cell: a value, a range with both ends, several of them with | between, or (missing), or (missing: TEXT)",
+    "cell_K": "the cell: a value, a range with both ends, several with | between, (missing) or (missing: TEXT)",
     "count": "the noisy count, as it was released",
     "standard_error": "the standard deviation of the count's noise, in records",
 }
