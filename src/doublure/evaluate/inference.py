@@ -65,9 +65,8 @@ _LOST = f"at this ε noise hides its rows, with or without the value; {_MORE}, o
 _NO_ROWS = f"at this ε some synthesis has no rows for it, or no finite variance; {_MORE}, or ask for larger groups"
 _STEPS = "every synthesis gives the same figure, which moves in steps, as a median does; ask for a share or a mean"
 """Why an interval is of all numbers, and what to do."""
-_ROWS_USED = "about the rows that were used: of each {unit} at most {most}, in a file the first ones"
 _TOGETHER = "no table holds all of these columns: what all together say is the generator's; ask for two"
-"""What an interval is about, where that is less than all rows, or less than the private data say."""
+"""What an interval does not tell."""
 _IN_PAIRS = 2
 """Most explaining columns of a logistic regression whose equation is linear in the counts of pairs."""
 
@@ -740,10 +739,7 @@ def _repeats(syn: Synthesizer, design_effect: float) -> float:
 
 def _noted(syn: Synthesizer, found: IntervalEstimate) -> IntervalEstimate:
     """Return an estimate that says, in a table of several rows a unit, which rows it is about."""
-    unit = syn.schema.unit
-    if found.note or unit.max_records == 1:
-        return found
-    return replace(found, note=_ROWS_USED.format(most=unit.max_records, unit=unit.name))
+    return replace(found, note=found.note or syn.schema.used)
 
 
 def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:

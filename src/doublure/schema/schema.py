@@ -381,9 +381,16 @@ class Schema(Frozen):
     def limits(self) -> tuple[str, ...]:
         """Sentences that a card of a release adds to those of the kind."""
         unit = self.unit
+        if self.used:
+            return (f"Figures are {self.used}.",)
         if unit.id is None or unit.max_records > 1 or self.one_record:
             return ()
         return (f"Each {unit.name} is one {self.record}, named by {unit.id}: what has two names there counts as two.",)
+
+    @property
+    def used(self) -> str:
+        """What figures are about where a unit has more records than are used; empty where all are."""
+        return ""
 
     @property
     def summary(self) -> str:
