@@ -66,7 +66,7 @@ _NO_ROWS = f"at this ε some synthesis has no rows for it, or no finite variance
 _STEPS = "every synthesis gives the same figure, which moves in steps, as a median does; ask for a share or a mean"
 """Why an interval is of all numbers, and what to do."""
 _TOGETHER = "no table holds all of these columns: what all together say is the generator's; ask for two"
-"""What an interval does not tell."""
+"""The limit of an interval that is about fewer columns together than were asked for."""
 _IN_PAIRS = 2
 """Most explaining columns of a logistic regression whose equation is linear in the counts of pairs."""
 
@@ -417,7 +417,7 @@ class AxisCells:
         self.at: Floats | None = None
         self.spread = np.zeros(len(names))
         self.place = cell_places(own, names, cells)
-        self.reference = None if reference is None else _cell_of(own, column, names, reference)
+        self.reference = None if reference is None else _named_cell(own, column, names, reference)
         if not own.listed:
             self.numbers = own.kept_numbers(cells)
             self._place_numbers(own)
@@ -590,11 +590,11 @@ def _modelled(syn: Synthesizer, table: NoisyTable, value: object) -> Floats:
     """
     cells, column = table.cells[-1], table.columns[-1]
     modelled: Floats = np.zeros(len(cells))
-    modelled[_cell_of(syn.schema.columns[column], column, cells, value)] = 1.0
+    modelled[_named_cell(syn.schema.columns[column], column, cells, value)] = 1.0
     return modelled
 
 
-def _cell_of(own: Column, column: str, cells: Sequence[str], value: object) -> int:
+def _named_cell(own: Column, column: str, cells: Sequence[str], value: object) -> int:
     """Return the number of a column's cell, by its name or by a value as the column reads it.
 
     Raises:

@@ -389,7 +389,7 @@ class Schema(Frozen):
 
     @property
     def used(self) -> str:
-        """What figures are about where a unit has more records than are used; empty where all are."""
+        """The rows that figures are about, in words, where a unit may have several; empty elsewhere."""
         return ""
 
     @property
