@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -115,6 +116,130 @@ def test_rows_of_one_unit_that_are_alike_are_no_more_than_one(ask, true):
     assert alone < 0.85
 
 
+@pytest.mark.parametrize(
+    ("ask", "true"),
+    [
+        (lambda syn, **how: inference.shares(syn, "sex", **how)[0], 0.6),
+        (lambda syn, **how: inference.mean(syn, "age", **how), 4.5),
+    ],
+)
+def test_people_sampled_by_household_need_a_design_effect(ask, true):
+    held, _ = covered(lambda syn: ask(syn, design_effect=3.0), true, noise=3.0, alike=3)
+    assert 0.91 <= held <= 0.99
+
+
+def test_a_design_effect_multiplies_the_variance_of_sampling():
+    """Without noise to speak of, all of the variance is that of sampling."""
+    widths = {}
+    for effect in (1.0, 4.0):
+        for syn in (
+            synthesizer(np.random.default_rng(3), noise=1e-9),
+            only_pairs(np.random.default_rng(3), noise=1e-9),
+        ):
+            for each in inference.logistic(syn, "ill", "yes", ["age", "sex"], design_effect=effect)[1:3]:
+                widths.setdefault(effect, []).append(each.high - each.low)
+    np.testing.assert_allclose(widths[4.0], 2 * np.array(widths[1.0]), rtol=1e-6)
+    drawn = [0.41, 0.49, 0.36, 0.45, 0.40], [0.0004] * 5
+    one, more = (inference.combine(*drawn, design_effect=effect) for effect in (1.0, 4.0))
+    assert more.high - more.low > one.high - one.low
+    for wrong in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(SettingError, match="design_effect: must be above 0"):
+            inference.shares(syn, "sex", design_effect=wrong)
+
+
+def test_intervals_of_several_rows_a_unit_say_which_rows_they_are_about():
+    syn = synthesizer(np.random.default_rng(1), schema=HOUSEHOLDS)
+    found = (inference.mean(syn, "age"), *inference.shares(syn, "sex"), *inference.logistic(syn, "ill", "yes", ["age"]))
+    assert {each.note for each in found} == {
+        "about the rows that were used: of each household at most 3, in a file the first ones"
+    }
+
+
+def with_missing_outcomes(syn):
+    """Return it with a third outcome, missing, of a skip pattern: ages from 5 on are asked alone."""
+    *rest, whole = syn.tables
+    asked = np.arange(10) >= 5
+    counts = np.stack([*(whole.counts * asked[:, None]), (whole.counts * ~asked[:, None]).sum(0)])
+    cells = (("no", "yes", "(missing)"), *whole.cells[1:])
+    syn.tables = (*rest, dataclasses.replace(whole, cells=cells, counts=counts))
+    told = DECLARED.to_plain()
+    told["columns"]["ill"]["missing"] = True
+    syn.schema = db.Schema.from_plain(told)
+    return syn
+
+
+def test_rows_that_miss_the_outcome_are_left_out_of_a_regression():
+    """Counted as not ill, those who were not asked would turn the slope of age."""
+    syn = with_missing_outcomes(synthesizer(np.random.default_rng(1), noise=1e-9, rows=20_000))
+    _, age, *_ = inference.logistic(syn, "ill", "yes", ["age", "sex"])
+    assert age.low < AGE_ODDS < age.high
+    _, slope = inference.logistic(syn, "ill", "yes", ["age"])
+    assert slope.value == pytest.approx(AGE_ODDS, abs=0.05)
+    assert slope.naive[0] < slope.value < slope.naive[1]
+    open_at = inference.logistic(syn, "ill", "(missing)", ["sex"])  # who was not asked
+    assert open_at[0].value == pytest.approx(0.0, abs=0.1)
+
+
+def test_tables_of_pairs_cannot_leave_missing_outcomes_out():
+    syn = with_missing_outcomes(synthesizer(np.random.default_rng(1), noise=1.0))
+    whole = syn.tables[2]
+    pairs = [
+        dataclasses.replace(whole, columns=tuple(whole.columns[at] for at in kept), counts=whole.counts.sum(gone),
+                            cells=tuple(whole.cells[at] for at in kept))
+        for kept, gone in [((0, 1), 2), ((0, 2), 1), ((1, 2), 0)]
+    ]  # fmt: skip
+    syn.tables = (*syn.tables[:2], *pairs)
+    with pytest.raises(SettingError, match="ill has missing cells") as refused:
+        inference.logistic(syn, "ill", "yes", ["age", "sex"])
+    assert refused.value.field == "age"
+    few = dataclasses.replace(pairs[0], counts=pairs[0].counts * (np.arange(3) < 2)[:, None])
+    syn.tables = (*syn.tables[:2], few, *pairs[1:])
+    assert all(math.isfinite(each.value) for each in inference.logistic(syn, "ill", "yes", ["age", "sex"]))
+
+
+def test_a_cell_that_counts_missing_outcomes_with_others_is_refused():
+    syn = with_missing_outcomes(synthesizer(np.random.default_rng(1)))
+    whole = syn.tables[2]
+    cells = (("yes", "no | (missing)"), *whole.cells[1:])
+    counts = np.stack([whole.counts[1], whole.counts[[0, 2]].sum(0)])
+    syn.tables = (dataclasses.replace(whole, cells=cells, counts=counts),)
+    with pytest.raises(SettingError, match="counted together with missing cells"):
+        inference.logistic(syn, "ill", "yes", ["age"])
+
+
+def test_the_level_of_reference_is_named():
+    """By the noisy counts another level may be the most frequent in another fit."""
+    for make, noise in ((only_pairs, 3.0), (synthesizer, NOISE)):
+        syn = make(np.random.default_rng(1), noise=noise)
+        usual = inference.logistic(syn, "ill", "yes", ["age", "sex"])
+        found = inference.logistic(syn, "ill", "yes", ["age", "sex"], reference={"sex": "m"})
+        assert [each.name for each in found][:3] == ["(intercept), sex = m", "age", "sex = f"]
+        assert found[2].value == pytest.approx(-usual[2].value, abs=1e-6)
+    wrong = {"hidden by noise": {"sex": "x"}, "is no explaining column": {"age": 3}, "was not counted": {"sex": "k"}}
+    for message, named in wrong.items():
+        with pytest.raises(SettingError, match=message):
+            inference.logistic(syn, "ill", "yes", ["age", "sex"], reference=named)
+
+
+def test_a_function_of_three_columns_that_no_table_holds_has_a_note():
+    syn = only_pairs(np.random.default_rng(0))
+    frame = syn.sample(1, 0)
+    drawn = [frame, frame.iloc[: ROWS // 2], frame]
+    ask = lambda rows: {"young": ((rows["age"] < 3).mean(), 1e-4)}  # noqa: E731
+    [found] = inference.estimate(syn, ask, ["age", "sex", "ill"], syntheses=drawn)
+    assert "no table holds all of these columns" in found.note
+    assert inference.estimate(syn, ask, ["age", "sex"], syntheses=drawn)[0].note == ""
+    syn.tables += synthesizer(np.random.default_rng(0)).tables
+    assert inference.estimate(syn, ask, ["age", "sex", "ill"], syntheses=drawn)[0].note == ""
+
+
+@pytest.mark.parametrize("answer", [lambda rows: {"share": 0.5}, lambda rows: 0.5, lambda rows: {"share": ("a", "b")}])
+def test_a_function_that_returns_no_pairs_is_refused(answer):
+    syn = synthesizer(np.random.default_rng(0))
+    with pytest.raises(SettingError, match="returns no estimates with a variance each"):
+        inference.estimate(syn, answer, ["age"], syntheses=[syn.sample(1, 0)] * 2)
+
+
 def test_a_function_sees_the_columns_that_it_names_alone(monkeypatch):
     syn = synthesizer(np.random.default_rng(0))
     frame = syn.sample(1, 0)
@@ -130,6 +255,8 @@ def test_a_function_sees_the_columns_that_it_names_alone(monkeypatch):
     with pytest.raises(SettingError, match="is looked at and not named") as refused:
         inference.estimate(syn, lambda rows: {"ill": ((rows["ill"] == "yes").mean(), 1e-4)}, ["age"], syntheses=drawn)
     assert refused.value.field == "columns: ill"
+    with pytest.raises(SettingError, match="is looked at and not named"):
+        inference.estimate(syn, lambda rows: {"ill": ((rows.ill == "yes").mean(), 1e-4)}, ["age"], syntheses=drawn)
     with pytest.raises(KeyError, match="nonsense"):
         inference.estimate(syn, lambda rows: {}["nonsense"], ["age"], syntheses=drawn)
 
@@ -143,7 +270,7 @@ def test_intervals_hold_in_95_of_100_repetitions(name):
 def test_intervals_without_the_noise_are_caught(monkeypatch, name):
     make = NoisyTable
     monkeypatch.setattr(inference, "NoisyTable", lambda **facts: make(**{**facts, "standard_error": 0.0}))
-    monkeypatch.setattr(logistic, "_CLEAR", 0.0)
+    monkeypatch.setattr(logistic, "CLEAR", 0.0)
     with pytest.raises(AssertionError):
         check_holds(*ASKED[name])
 

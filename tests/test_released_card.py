@@ -133,3 +133,10 @@ def test_a_schema_says_what_the_release_does_not(world):
     assert db.load(folder / "run").schema.release == syn.schema.release
     told = publish(syn, folder / "gen").card
     assert (told["licence"], told["contact"], told["description"]) == ("ODbL", "steward@example.org", None)
+
+
+def test_a_card_says_which_rows_figures_are_about():
+    several = SCHEMA.replace("unit: {name: person}", "unit: {name: household, id: nr, max_records: 8}")
+    said = "Figures are about the rows that were used: of each household at most 8, in a file the first ones."
+    assert db.Schema.parse(several + "  nr: {type: id}\n").limits == (said,)
+    assert db.Schema.parse(SCHEMA).limits == ()

@@ -18,6 +18,7 @@ from doublure.errors import GateFailed, RunFolderError, SettingError
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.published import TOGETHER
 from doublure.private.mechanism import Mechanism
+from doublure.releasing import tables as released_tables
 from doublure.releasing.tables import write_noisy_tables
 from doublure.releasing.verifying import verify
 from doublure.training.noisy_tables import NoisyTable, write_tables
@@ -98,9 +99,9 @@ def test_every_number_is_what_the_mechanism_gave_out(world):
     for size, table in zip(FILES.values(), tables_of(folder).values(), strict=True):
         own = [each for each in tables if each.counts.ndim == size]
         assert table["count"].tolist() == np.concatenate([each.counts.ravel() for each in own]).tolist()
-        assert set(table["standard_error"]) == {each.standard_error for each in own}
+        assert set(table["noise_sd"]) == {each.standard_error for each in own}
         assert set(table.columns) - {f"{what}_{axis}" for what in ("column", "cell") for axis in (1, 2, 3)} == {
-            *("table", "count", "standard_error"),
+            *("table", "count", "noise_sd"),
         }
     assert min(table.counts.min() for table in tables) < 0  # noise as it was drawn
 
@@ -123,15 +124,15 @@ def test_a_table_reads_as_a_cross_tabulation(world):
     jobs = table[table["column_1"] == "job"].set_index("cell_1")
     real = frame()["job"].replace("?", "(missing)").value_counts()
     for job, count in real.items():
-        assert abs(jobs.loc[job, "count"] - count) < 6 * jobs.loc[job, "standard_error"]
+        assert abs(jobs.loc[job, "count"] - count) < 6 * jobs.loc[job, "noise_sd"]
     ages = table[table["column_1"] == "age"]
-    for name, count, error in ages[["cell_1", "count", "standard_error"]].itertuples(index=False):
+    for name, count, error in ages[["cell_1", "count", "noise_sd"]].itertuples(index=False):
         low, high = (float(end) for end in (name.split("..") * 2)[:2])
         assert abs(count - frame()["age"].between(low, high).sum()) < 6 * error
     pairs = tables_of(folder)["three-way"]
     assert set(pairs["column_3"]) == {"income"}  # within the target
     for _, own in pairs.groupby("table"):
-        error = 6 * own["standard_error"].iloc[0] * np.sqrt(len(own) / 2)
+        error = 6 * own["noise_sd"].iloc[0] * np.sqrt(len(own) / 2)
         assert abs(own.loc[own["cell_3"] == "high", "count"].sum() - (frame()["income"] == "high").sum()) < error
 
 
@@ -157,6 +158,20 @@ def test_they_cost_nothing(world):
     card = json.loads((folder / "bundle" / "card.json").read_text())
     assert card["guarantee"] == db.load(folder / "run").guarantee.to_json()
     assert len(card["touches"]) == len(world[1]) == 10
+
+
+def test_a_bundle_that_calls_the_noise_a_standard_error_is_verified(world, tmp_path, monkeypatch):
+    """So earlier versions called it; what stands in the column is the same."""
+    told = {"standard_error" if name == "noise_sd" else name: words for name, words in released_tables._COLUMNS.items()}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(released_tables, "_COLUMNS", told)
+        earlier.setattr(released_tables, "_NOISE", "standard_error")
+        ledger = shutil.copy(world[0] / "people.ledger", tmp_path)
+        db.release(db.load(world[0] / "run"), tmp_path / "bundle", n=10, tables=True, ledger=ledger)
+    assert "standard_error" in pd.read_parquet(tmp_path / "bundle" / "tables" / "one-way.parquet").columns
+    package = json.loads((tmp_path / "bundle" / "datapackage.json").read_text())
+    assert any("standard_error" in str(entry.get("schema")) for entry in package["resources"])
+    verify(tmp_path / "bundle")
 
 
 @pytest.mark.parametrize("how", ["flip", "remove", "add", "link", "folder elsewhere"])

@@ -245,15 +245,28 @@ def even_table(columns, cells):
     return NoisyTable(columns=columns, cells=cells, counts=counts, standard_error=NOISE)
 
 
-def test_a_column_that_syntheses_do_not_follow_is_refused():
-    """Its tables are left out of what is drawn, so that an interval would be about the generator alone."""
+def test_kinds_of_missing_cells_are_followed(monkeypatch):
+    """The generator has one kind too seldom; syntheses have it as often as it was counted."""
     told = DECLARED.to_plain()
     told["columns"]["sex"] |= {"missing": ["u", "v"]}
     syn = StandIn(np.random.default_rng(1), schema=db.Schema.parse(yaml12.dump(told)))
-    with pytest.raises(SettingError, match="kinds of missing") as refused:
-        inference.estimate(syn, asked, ["age", "sex", "ill"], syntheses=2)
-    assert refused.value.field == "sex"
-    assert inference.estimate(syn, lambda rows: {"it": (1.0, 0.1)}, ["age", "ill"], syntheses=2)
+    own = pd.CategoricalDtype(["f", "m", "u", "v"])
+    drawn = syn.draw
+
+    def draw(n, seed, given=None):
+        sex = np.random.default_rng(seed).choice([*"fmuv"], n, p=[0.5, 0.35, 0.1, 0.05])
+        return drawn(n, seed).assign(sex=pd.Series(sex, dtype=own))
+
+    monkeypatch.setattr(syn, "draw", draw)
+    counts, cells = np.array([450, 300, 0, 50, 200]), ("f", "m", "(missing)", "(missing: u)", "(missing: v)")
+    syn.tables += (NoisyTable(columns=("sex",), cells=(cells,), counts=counts, standard_error=NOISE),)
+    syn.tables = tuple(table for table in syn.tables if "sex" not in table.columns[1:] and len(table.cells[0]) != 2)
+    shown = {each.name: each for each in inference.shares(syn, "sex")}
+    assert shown["sex = (missing: v)"].value == pytest.approx(0.2)
+    assert shown["sex = (missing: v)"].naive[1] < 0.08
+    ask = lambda rows: {"v": ((rows["sex"] == "v").mean(), 1e-5)}  # noqa: E731
+    [found] = inference.estimate(syn, ask, ["sex"], syntheses=5)
+    assert found.value == pytest.approx(0.2, abs=0.03)
 
 
 def test_a_pair_within_another_column_counts_as_a_pair():

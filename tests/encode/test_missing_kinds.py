@@ -19,6 +19,7 @@ from doublure.data.records import handed_out
 from doublure.data.tables import arrow_cells
 from doublure.data.tables.cells import canonical, canonical_again
 from doublure.data.tables.writing import write_table
+from doublure.encode.cell_names import MISSING, cell_places
 from doublure.encode.columns import encoding
 from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
@@ -40,6 +41,9 @@ COLUMNS = {
     "at": ("{type: datetime, bounds: [2020-01-01, 2021-12-31], missing: [never, -8]}",
            ["2020-02-03 04:05:06", "never", "-8", "", "2021-01-01 00:00:00"]),
     "clock": ("{type: time, step: 60, missing: [never, -8]}", ["04:05", "never", "-8", "", "23:59"]),
+    "born": ("{type: year, bounds: [1900, 2020], missing: [never, -8]}", ["1950", "never", "-8", "", "2020"]),
+    "month": ("{type: month, bounds: [2020-01, 2021-12], missing: [never, -8]}",
+              ["2020-02", "never", "-8", "", "2021-12"]),
     "took": ("{type: duration, bounds: ['0:00:00', '9:00:00'], missing: [never, -8]}",
              ["1:02:03", "never", "-8", "", "0:00:00"]),
 }  # fmt: skip
@@ -305,3 +309,29 @@ def test_a_refused_list_names_the_cells_of_r_whatever_is_in_it(column: str) -> N
         said.add(str(refused.value))
     (message,) = said  # which of the two it was must not show
     assert "write missing: {style: r} if NA is an empty cell" in message
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_cells_of_tables_tell_kinds_of_missing(name, kinds):
+    """Rows lie in the cell of their kind: by its name, by its place in earlier versions' tables, or in one for all."""
+    schema, texts = SCHEMA, SCHEMA.columns[name].missing_texts
+    if kinds == 1:
+        told = SCHEMA.to_plain()
+        told["columns"][name]["missing"] = [texts[1]]
+        schema = ResolvedSchema.from_plain(told)
+    column, encoder = schema.columns[name], TableValues(schema)
+    part = [*encoder.columns].index(name)
+    first, last = encoder.domains[part].first, encoder.domains[part].last
+    starts = np.array([first, *range(last + 1, last + 1 + encoder.domains[part].nullable)], dtype=float)
+    _, names = encoder.axis(part, starts, np.arange(len(starts)), len(starts))
+    assert names[1:] == ((MISSING,) if kinds == 1 else (MISSING, f"(missing: {texts[1]})", f"(missing: {texts[2]})"))
+    numbers = [column.number_of(cell) for cell in column.domain[:1] or [COLUMNS[name][1][0]]]
+    holes = tag_holes(np.array([1, 2, 0]) if kinds == 2 else np.zeros(3, dtype=int))
+    cells = column.kept_cells(np.array([*numbers, *holes]))
+    for own, places in [
+        (names, [0, 2, 3, 1] if kinds == 2 else [0, 1, 1, 1]),
+        ((names[0], *[MISSING] * (len(names) - 1)), [0, 2, 3, 1] if kinds == 2 else [0, 1, 1, 1]),
+        ((f"{names[0]} | {MISSING}",), [0, 0, 0, 0]),
+    ]:
+        assert cell_places(column, own, cells).tolist() == places

@@ -145,6 +145,14 @@ def test_the_plan_says_how_well_each_question_will_be_known(tmp_path, settings, 
     assert [line for line in lines if line.startswith("Focus: ")] == [f"Focus: {each.words}" for each in found]
 
 
+def test_the_plan_says_that_units_of_several_rows_have_no_syntheses():
+    several = SCHEMA.replace("columns:", "unit: {id: nr, max_records: 3}\ncolumns:\n  nr: {type: id}", 1)
+    for text, said in ((SCHEMA, 0), (several, 1)):
+        plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp",
+                       focus=("a & b",))  # fmt: skip
+        assert plan.explain().count("syntheses need one row each") == said
+
+
 def test_a_question_in_focus_is_forecast_to_be_known_better():
     plain, focused = (
         forecast_plan(planned(within="", focus=("a & c",))),

@@ -212,6 +212,9 @@ def test_related_tables_and_series_are_described_too(tmp_path: Path) -> None:
     ("rows", "place", "words"),
     [
         (",unit,{name: x},0,1,", "row 2, lower", "goes with a column"),
+        ("a,integer,,0,95+,false", "row 2, upper", r"must be \[lower, upper\]"),
+        ("a,integer,,under 1,95,false", "row 2, lower", r"must be \[lower, upper\]"),
+        ("a,date,,2020-01-01,never,false", "row 2, upper", "date"),
         (",units,5,,,\n,units,6,,,", "row 3, type", "earlier row"),
         ("a,category,{file: none.txt},,,", "row 2, values", "not there"),
         ("a,category,{file: /etc/passwd},,,", "row 2, values", "beside the schema"),

@@ -84,7 +84,7 @@ class Entry:
         try:
             return _OneColumn.model_validate({"columns": {name: plain}}).columns[name]
         except ValidationError as error:
-            raise self._misfit(error, str(plain["type"])) from None
+            raise self._misfit(error, plain) from None
 
     def plain(self, type_: str | None = None) -> dict[str, Any]:
         """Return the described column, unchecked.
@@ -112,15 +112,27 @@ class Entry:
             return form if type_ != "date" or form == "datetime" else type_
         return "real" if type_ in ("category", "boolean") else type_
 
-    def _misfit(self, error: ValidationError, kind: str) -> SchemaError:
+    def _misfit(self, error: ValidationError, plain: Mapping[str, Any]) -> SchemaError:
         path, message, remedy = finding(error)
         given = {*self.facts, "description", "missing"}
         words = [*path[2:], *re.findall(r"\w+", message)]
         lacking = str(path[-1]) if error.errors()[0]["type"] == "missing" else "type"
         key = next((_KEY_OF.get(word, word) for word in words if word in given), _KEY_OF.get(lacking, lacking))
         if error.errors()[0]["type"] == "extra_forbidden":
-            message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
+            message, remedy = f"does not go with type {plain['type']}", "leave it empty, or change the type"
+        elif key == "lower" and self._fits_twice(plain, message):
+            key = "upper"
         return SchemaError(message, field=f"{self.place}, {key}", remedy=remedy)
+
+    @staticmethod
+    def _fits_twice(plain: Mapping[str, Any], message: str) -> bool:
+        """Return whether bounds have not this fault where the lower one is both, so that it is in the upper one."""
+        lower = plain["bounds"][0]
+        try:
+            _OneColumn.model_validate({"columns": {"": {**plain, "bounds": [lower, lower]}}})
+        except ValidationError as error:
+            return finding(error)[1] != message
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)

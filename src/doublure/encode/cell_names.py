@@ -1,7 +1,8 @@
 """Names of the cells of a table of counts: values, ranges of a number, missing.
 
 A range ``30..39`` holds both ends, as ``doublure sample --given`` reads them. Cells that join several values name them
-all: neighbouring numbers by one range, others with ``|`` between them.
+all: neighbouring numbers by one range, others with ``|`` between them. Where there are several kinds of missing cells,
+``(missing)`` is an empty one, and ``(missing: DK)`` one of this text.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from doublure.encode.columns import RowEncoding
 from doublure.encode.differences import Gap
 from doublure.encode.points import PointEncoding
 from doublure.schema.columns import Column
+from doublure.schema.missing_states import hole_states
 
 MISSING = "(missing)"
+_OF_A_KIND = "(missing: "
 
 
 def axis_name(column: str, encoding: RowEncoding) -> str:
@@ -35,7 +38,7 @@ def interval_names(
 
     Args:
         encoding: Of the column that is counted: a list of values, or steps.
-        starts: ``(n,)`` where intervals begin, ascending; the one after a column's last value is missing.
+        starts: ``(n,)`` where intervals begin, ascending; those after a column's last value are kinds of missing.
         cells: ``(n,)`` the cell of each interval.
         size: How many cells.
     """
@@ -47,9 +50,11 @@ def interval_names(
     lows = np.maximum(starts[begins], first)
     highs = np.minimum(np.append(starts[begins[1:]] - 1, last), last)
     texts = own.column.interval_texts(zip((lows * unit).tolist(), (highs * unit).tolist(), strict=True))
+    kinds = _kinds(own.column) if own.domain.nullable > 1 else [MISSING]
+    beyond = (np.append(starts, last + 1 + len(kinds)) - last - 1).astype(np.int64)
     parts: list[list[str]] = [[] for _ in range(size)]
     for begin, text in zip(begins.tolist(), texts, strict=True):
-        parts[int(cells[begin])].append(MISSING if starts[begin] > last else text)
+        parts[int(cells[begin])] += [text] if beyond[begin] < 0 else kinds[beyond[begin] : beyond[begin + 1]]
     return tuple(" | ".join(names) for names in parts)
 
 
@@ -71,8 +76,29 @@ _DIGITS = 1e-14
 
 
 def cell_parts(name: str) -> list[str]:
-    """Return the values or ranges that a cell joins, without a missing one."""
-    return [part for part in name.split(" | ") if part != MISSING]
+    """Return the values or ranges that a cell joins, without missing ones."""
+    return [part for part in name.split(" | ") if not _is_missing(part)]
+
+
+def _is_missing(part: str) -> bool:
+    return part == MISSING or part.startswith(_OF_A_KIND)
+
+
+def _kinds(column: Column) -> list[str]:
+    """Return the name of each kind of missing cell, the empty one first."""
+    return [MISSING, *(f"{_OF_A_KIND}{text})" for text in column.missing_texts[1:])]
+
+
+def _missing_places(column: Column, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return ``(kinds,)`` the number of the cell of each kind of missing; -1: none.
+
+    Where all kinds count alike they share a cell. Earlier versions gave each kind a cell of one name, in order.
+    """
+    parts = [(part, number) for number, name in enumerate(names) for part in name.split(" | ") if _is_missing(part)]
+    cells, known, kinds = [number for _, number in parts] or [-1], dict(parts), _kinds(column)
+    if len(known) == len(parts) > 1:
+        return np.array([known.get(kind, -1) for kind in kinds])
+    return np.array([cells[min(kind, len(cells) - 1)] for kind in range(len(kinds))])
 
 
 def range_ends(column: Column, name: str) -> list[tuple[float, float]]:
@@ -89,10 +115,10 @@ def cell_places(column: Column, names: Sequence[str], cells: pd.Series[Any]) -> 
         names: Of its cells, as :mod:`doublure.encode.cell_names` writes them; they cover its domain.
         cells: The rows' values.
     """
-    place = np.full(len(cells), -1)
-    missing = cells.isna().to_numpy()
-    place[missing] = next((number for number, name in enumerate(names) if MISSING in name.split(" | ")), -1)
-    numbers = column.numbers_of(cells[~missing])
+    place, kept = np.full(len(cells), -1), column.kept_numbers(cells)
+    missing = np.isnan(kept)
+    place[missing] = _missing_places(column, names)[hole_states(kept[missing])]
+    numbers = kept[~missing]
     if column.listed:
         known = {part: number for number, name in enumerate(names) for part in cell_parts(name)}
         texts = np.array([known.get(column.text_of(code), -1) for code in range(len(column.domain))])

@@ -41,9 +41,9 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from doublure.encode.cell_names import cell_places, range_ends
+from doublure.encode.cell_names import cell_parts, cell_places, range_ends
 from doublure.errors import SettingError
-from doublure.evaluate.logistic import ClearCells, clear_cells, fitted, fitted_of_pairs
+from doublure.evaluate.logistic import CLEAR, ClearCells, clear_cells, fitted, fitted_of_pairs
 from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
@@ -65,6 +65,8 @@ _LOST = f"at this ε noise hides its rows, with or without the value; {_MORE}, o
 _NO_ROWS = f"at this ε some synthesis has no rows for it, or no finite variance; {_MORE}, or ask for larger groups"
 _STEPS = "every synthesis gives the same figure, which moves in steps, as a median does; ask for a share or a mean"
 """Why an interval is of all numbers, and what to do."""
+_TOGETHER = "no table holds all of these columns: what all together say is the generator's; ask for two"
+"""The limit of an interval that is about fewer columns together than were asked for."""
 _IN_PAIRS = 2
 """Most explaining columns of a logistic regression whose equation is linear in the counts of pairs."""
 
@@ -83,7 +85,7 @@ class IntervalEstimate:
         naive: The interval that rows of one synthesis would give if they were taken for real ones: too narrow, and
             around their own estimate. It is here as a warning.
         dates: Value, low and high as the column writes them, where it holds dates or moments.
-        note: Why the interval is of all numbers, and what to do; empty where it is not.
+        note: Why the interval is of all numbers, and what to do; else what it does not tell, if so.
     """
 
     name: str
@@ -100,16 +102,18 @@ class IntervalEstimate:
         return replace(self, low=low, high=high)
 
 
-def shares(syn: Synthesizer, column: str, *, seed: int = 0) -> tuple[IntervalEstimate, ...]:
+def shares(syn: Synthesizer, column: str, *, design_effect: float = 1.0, seed: int = 0) -> tuple[IntervalEstimate, ...]:
     """Return the share of each cell that a column was counted in, among all rows.
 
     Args:
         syn: A synthesizer whose fit bought tables.
         column: Its name.
+        design_effect: By which the variance of sampling is multiplied. Give it where units were not sampled one by one,
+            such as people by household or village: intervals are too short without it.
         seed: Of the synthetic rows behind the naive intervals.
 
     Raises:
-        SettingError: The column was not counted by itself.
+        SettingError: The column was not counted by itself, or the design effect is not above 0.
 
     Example:
         >>> found = db.evaluate.inference.shares(syn, "sex")
@@ -117,44 +121,56 @@ def shares(syn: Synthesizer, column: str, *, seed: int = 0) -> tuple[IntervalEst
         [('sex = Female', True), ('sex = Male', True)]
     """
     table = _table(syn, (column,))
-    cells = AxisCells(syn, column, table.cells[0], _sampled(syn, seed))
+    cells, repeats = AxisCells(syn, column, table.cells[0], _sampled(syn, seed)), _repeats(syn, design_effect)
     found = []
     for place, name in enumerate(table.cells[0]):
         inside = np.arange(len(table.cells[0])) == place
-        value, error = _mean(table, inside.astype(np.float64), np.zeros(len(inside)), syn.schema.most_records)
+        value, error = _mean(table, inside.astype(np.float64), np.zeros(len(inside)), repeats)
         naive = cells.naive_mean(cells.place == place)
-        found.append(_estimate(f"{column} = {name}", value, error, naive).within(0.0, 1.0))
+        found.append(_noted(syn, _estimate(f"{column} = {name}", value, error, naive).within(0.0, 1.0)))
     return tuple(found)
 
 
-def mean(syn: Synthesizer, column: str, *, seed: int = 0) -> IntervalEstimate:
+def mean(syn: Synthesizer, column: str, *, design_effect: float = 1.0, seed: int = 0) -> IntervalEstimate:
     """Return the mean of a column of numbers or dates over the rows where it is not missing.
 
     Args:
         syn: A synthesizer whose fit bought tables.
         column: Its name.
+        design_effect: As :func:`shares` takes it.
         seed: Of the synthetic rows that show means within cells.
 
     Raises:
-        SettingError: The column has no numbers, or was not counted by itself.
+        SettingError: The column has no numbers, or was not counted by itself, or the design effect is not above 0.
 
     Example:
         >>> age = db.evaluate.inference.mean(syn, "age")
         >>> age.low < age.value < age.high
         True
     """
-    return _estimate_mean(syn, column, _sampled(syn, seed))
+    return _estimate_mean(syn, column, _sampled(syn, seed), design_effect)
 
 
 def logistic(
-    syn: Synthesizer, target: str, value: object, on: Sequence[str], *, syntheses: Syntheses = SYNTHESES, seed: int = 0
+    syn: Synthesizer,
+    target: str,
+    value: object,
+    on: Sequence[str],
+    *,
+    reference: Mapping[str, object] | None = None,
+    syntheses: Syntheses = SYNTHESES,
+    design_effect: float = 1.0,
+    seed: int = 0,
 ) -> tuple[IntervalEstimate, ...]:
     """Return the coefficients of a logistic regression on columns that were counted together, or in pairs.
 
     One noisy table that holds all columns answers by itself. So do the three tables of two explaining columns and the
     target. For more columns than two, of listed values only, several syntheses do.
 
-    A column of numbers enters as a number. Another has a coefficient for each cell but the most frequent one, which the
+    Rows whose target is missing are left out, as a mean leaves them out; to model who is missing, name ``(missing)``.
+    Tables of pairs cannot leave them out. Two explaining columns are then answered by syntheses, or refused.
+
+    A column of numbers enters as a number. Another has a coefficient for each cell but one of reference, which the
     intercept names. A cell whose rows with or without the value are lost in noise has the interval of all numbers, and
     is left out of the fit; with two columns from pairs, its rows count as having its own log-odds.
 
@@ -163,39 +179,54 @@ def logistic(
         target: The column that is explained.
         value: Its value whose log-odds are modelled, as cells of the column may hold it.
         on: One or more explaining columns.
+        reference: Explaining column -> its value that the others are compared with; of others, the most frequent cell,
+            which noise may choose anew in another fit.
         syntheses: Those that were drawn, or their number; asked where only pairs were counted.
+        design_effect: As :func:`shares` takes it.
         seed: Of the synthetic rows that show means within cells.
 
     Raises:
-        SettingError: These columns were not counted together, the target has no such cell, or slopes of numbers would
-            come from syntheses, where they are flatter than they are.
+        SettingError: These columns were not counted together, the target has no such cell, noise hides that of
+            reference, or slopes of numbers would come from syntheses, where they are flatter than they are.
 
     Example:
         >>> found = db.evaluate.inference.logistic(syn, "income", "high", ["age"])
         >>> [each.name for each in found]
         ['(intercept)', 'age']
     """
+    repeats, named = _repeats(syn, design_effect), dict(reference or {})
+    if left := [name for name in named if name not in on or not syn.schema.columns[name].listed]:
+        message, remedy = "is no explaining column of listed values", "name one of those, or leave it out"
+        raise SettingError(message, field=f"reference: {', '.join(left)}", remedy=remedy)
     if not any({*on, target}.issubset(table.columns) for table in syn.tables):
         _require_counted(syn, (*on, target))
-        if len(on) == _IN_PAIRS and (tables := _tables_of_pairs(syn, target, on)):
-            return _logistic_of_tables(syn, tables, value, seed)
+        tables = _tables_of_pairs(syn, target, on) if len(on) == _IN_PAIRS else []
+        if tables and not _misses_outcomes(tables[0], value):
+            return _logistic_of_tables(syn, tables, value, named, repeats, seed)
         if flattened := [column for column in on if not syn.schema.columns[column].listed]:
-            message, remedy = "would have a flattened slope, from syntheses", "explain by one or two columns at a time"
+            message = "would have a flattened slope, from syntheses" + (
+                f": {target} has missing cells, which tables of pairs cannot leave out" if tables else ""
+            )
+            remedy = f"explain by one {'' if tables else 'or two '}column{'' if tables else 's'} at a time"
             raise SettingError(message, field=", ".join(flattened), remedy=f"{remedy}, or declare bands as a category")
-        return _logistic_by_pairs(syn, target, value, on, syntheses, seed)
-    table = _table(syn, (*on, target))
+        return _logistic_by_pairs(syn, target, value, on, named, syntheses, design_effect, seed)
+    table = _with_outcome(_table(syn, (*on, target)), value)
     y = _modelled(syn, table, value)
     rows = _sampled(syn, seed)
-    axes = [AxisCells(syn, column, names, rows) for column, names in zip(on, table.cells[:-1], strict=True)]
+    axes = [
+        AxisCells(syn, column, names, rows, named.get(column))
+        for column, names in zip(on, table.cells[:-1], strict=True)
+    ]
     sizes = [len(cells.names) for cells in axes]
     places = list(np.indices(sizes).reshape(len(sizes), -1))
     numbers = [None if own.at is None else own.at[place] for own, place in zip(axes, places, strict=True)]
-    design, names, usable = _design(axes, places, numbers, [clear_cells(table, axis, y) for axis in range(len(axes))])
+    clear = [clear_cells(table, axis, y, own.reference) for axis, own in enumerate(axes)]
+    design, names, usable = _design(axes, places, numbers, clear)
     counts = table.counts.reshape(-1, len(y)).astype(np.float64)
     seen = np.abs(design[usable]).any(0)
     found, errors = np.full(len(names), np.nan), np.full(len(names), np.inf)
-    noise, most = table.standard_error**2, syn.schema.most_records
-    found[seen], errors[seen] = fitted(design[usable][:, seen], counts[usable], y, noise, most)
+    noise = table.standard_error**2
+    found[seen], errors[seen] = fitted(design[usable][:, seen], counts[usable], y, noise, repeats)
     drawn = np.zeros(table.counts.shape)
     drawn_in = [cells.place for cells in axes] + [AxisCells(syn, target, table.cells[-1], rows).place]
     inside = np.all([place >= 0 for place in drawn_in], axis=0)
@@ -203,7 +234,7 @@ def logistic(
     own, naive = found.copy(), errors.copy()
     own[seen], naive[seen] = fitted(design[usable][:, seen], drawn.reshape(counts.shape)[usable], y, 0.0)
     return tuple(
-        _estimate(name, at, error, _interval(other, beside))
+        _noted(syn, _estimate(name, at, error, _interval(other, beside)))
         for name, at, error, other, beside in zip(names, found, errors, own, naive, strict=True)
     )
 
@@ -215,12 +246,15 @@ def estimate(
     *,
     syntheses: Syntheses = SYNTHESES,
     n: int | None = None,
+    design_effect: float = 1.0,
     seed: int = 0,
 ) -> tuple[IntervalEstimate, ...]:
     """Return estimates of a function of rows, with intervals from several syntheses.
 
-    They hold for smooth functions, such as shares and means within groups. They do not for medians and other quantiles,
-    and not for slopes and correlations of numbers, which syntheses flatten: use :func:`logistic`.
+    They hold for smooth functions: shares and means, also within groups, and their differences and ratios. They do not
+    for what moves in steps or is no estimate of a figure: medians and other quantiles, maxima, chi² and p-values. Nor
+    do they for slopes and correlations of numbers, which syntheses flatten: use :func:`logistic`. No note tells these.
+    Of three columns or more that no table holds together, a note says so.
 
     Args:
         syn: A synthesizer whose fit bought tables.
@@ -229,11 +263,12 @@ def estimate(
         columns: The columns that it looks at. Each two of them must have been counted together.
         syntheses: Those that were drawn, or their number.
         n: Rows of each that is drawn; None: as many as there are units.
+        design_effect: As :func:`shares` takes it.
         seed: Of all draws.
 
     Raises:
-        SettingError: Some of these columns were not counted together, it looks at another, or there are no syntheses
-            of this fit.
+        SettingError: Some of these columns were not counted together, it looks at another or returns something else,
+            or there are no syntheses of this fit: a unit may have several rows.
 
     Example:
         >>> def ratio(rows):
@@ -243,20 +278,19 @@ def estimate(
         >>> found.low < found.value < found.high
         True
     """
-    _require_counted(syn, columns)
-    drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
-    if not drawn:
-        raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
-    found, rows, unknown = [_asked(ask, frame, columns) for frame in drawn], len(drawn[0]), (math.nan, math.inf)
-    each = rows / syn.default_n * syn.schema.most_records
-    return tuple(
-        combine(*zip(*(one.get(name, unknown) for one in found), strict=True), each=each, name=name)
-        for name in found[0]
-    )
+    found = _by_syntheses(syn, ask, columns, syntheses, design_effect, seed, n)
+    if len({*columns}) <= _IN_PAIRS or any({*columns} <= {*table.columns} for table in usable_tables(syn)):
+        return found
+    return tuple(each if each.note else replace(each, note=_TOGETHER) for each in found)
 
 
 def combine(
-    estimates: Sequence[float], variances: Sequence[float], *, each: float = 1.0, name: str = ""
+    estimates: Sequence[float],
+    variances: Sequence[float],
+    *,
+    each: float = 1.0,
+    design_effect: float = 1.0,
+    name: str = "",
 ) -> IntervalEstimate:
     """Return an estimate with its interval from those of ``m`` syntheses.
 
@@ -272,11 +306,12 @@ def combine(
         estimates: ``(m,)`` from each synthesis. Where one is not finite, the interval is of all numbers. So it is
             where all are the same: the figure moves in steps, as a median does, and hides how uncertain it is.
         variances: ``(m,)`` of each, as if its rows were a random sample.
-        each: Rows of a synthesis for each private row, times the most rows of a unit.
+        each: Rows of a synthesis for each private row.
+        design_effect: As :func:`shares` takes it: T gains v times ``each`` for each unit of it above 1.
         name: What is estimated.
 
     Raises:
-        SettingError: There are fewer than two, or not as many of both.
+        SettingError: There are fewer than two, or not as many of both, or the design effect is not above 0.
 
     Example:
         >>> found = combine([0.41, 0.49, 0.36, 0.45, 0.40], [0.0004] * 5)
@@ -293,8 +328,9 @@ def combine(
         note = _STEPS if np.isfinite(v).all() and np.isfinite(q).all() else _NO_ROWS
         return replace(_estimate(name, float(q.mean()), math.inf, naive), note=note)
     between, own = (1 + 1 / len(q)) * float(q.var(ddof=1)), float(v.mean())
-    total = max(between - own, each * own)
-    degrees = (len(q) - 1) * (total / between) ** 2
+    told = max(between - own, each * own)
+    total = told + (_checked_effect(design_effect) - 1) * each * own
+    degrees = (len(q) - 1) * (min(told, total) / between) ** 2
     reach = float(student_t.ppf((1 + CONFIDENCE) / 2, degrees)) * math.sqrt(total)
     value = float(q.mean())
     return IntervalEstimate(name=name, value=value, low=value - reach, high=value + reach, naive=naive)
@@ -315,7 +351,8 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
         return ()
     rows, found = _sampled(syn, seed), []
     for column, own in syn.schema.columns.items():
-        there = own.numbers_of(real[column].dropna()) if column in counted and own.adds_up else np.zeros(0)
+        there = own.kept_numbers(real[column]) if column in counted and own.adds_up else np.zeros(0)
+        there = there[~np.isnan(there)]
         each = _estimate_mean(syn, column, rows) if len(there) else None
         if each is not None and all(map(math.isfinite, (each.low, each.high, *each.naive))):
             found.append(
@@ -330,7 +367,7 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 
-def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame) -> IntervalEstimate:
+def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame, design_effect: float = 1.0) -> IntervalEstimate:
     """Return :func:`mean`, with synthetic rows that are there already."""
     table = _table(syn, (column,))
     cells = AxisCells(syn, column, table.cells[0], rows)
@@ -341,10 +378,10 @@ def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame) -> Interva
         columns=table.columns, cells=(tuple(np.array(table.cells[0], dtype=object)[there]),),
         counts=table.counts[there], standard_error=table.standard_error,
     )  # fmt: skip
-    value, error = _mean(known, cells.at[there], cells.spread[there], syn.schema.most_records)
+    value, error = _mean(known, cells.at[there], cells.spread[there], _repeats(syn, design_effect))
     numbers = cells.numbers[np.isfinite(cells.numbers)]
     found, own = _estimate(f"mean of {column}", value, error, cells.naive_mean(numbers)), syn.schema.columns[column]
-    found = found if own.ends is None else found.within(*own.ends)
+    found = _noted(syn, found if own.ends is None else found.within(*own.ends))
     if own.clock is None or not math.isfinite(error):
         return found
     value_text, low_text, high_text = map(own.text_of, (found.value, found.low, found.high))
@@ -359,6 +396,7 @@ class AxisCells:
         column: The axis's column.
         names: Of its cells.
         rows: Synthetic rows.
+        reference: A value of the column's cell that others are compared with; None: none is named.
 
     Attributes:
         column: The column.
@@ -367,18 +405,21 @@ class AxisCells:
         numbers: ``(N,)`` the rows' numbers, NaN where missing.
         at: ``(cells,)`` the mean number of each cell, NaN for a missing one; None without numbers.
         spread: ``(cells,)`` variance of an even spread over the cell, by which its mean may be off.
+        reference: The number of the cell that others are compared with.
     """
 
-    def __init__(self, syn: Synthesizer, column: str, names: Sequence[str], rows: pd.DataFrame) -> None:
+    def __init__(
+        self, syn: Synthesizer, column: str, names: Sequence[str], rows: pd.DataFrame, reference: object = None
+    ) -> None:
         own, cells = syn.schema.columns[column], rows[column]
         self.column, self.names = column, tuple(names)
         self.numbers: Floats = np.full(len(cells), np.nan)
         self.at: Floats | None = None
         self.spread = np.zeros(len(names))
         self.place = cell_places(own, names, cells)
+        self.reference = None if reference is None else _named_cell(own, column, names, reference)
         if not own.listed:
-            there = cells.notna().to_numpy()
-            self.numbers[there] = own.numbers_of(cells[there])
+            self.numbers = own.kept_numbers(cells)
             self._place_numbers(own)
 
     def naive_mean(self, numbers: npt.NDArray[Any]) -> tuple[float, float]:
@@ -441,40 +482,99 @@ def _total_noise(table: NoisyTable) -> float:
     return table.counts.size * table.standard_error**2
 
 
+def _by_syntheses(
+    syn: Synthesizer,
+    ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]],
+    columns: Sequence[str],
+    syntheses: Syntheses,
+    design_effect: float,
+    seed: int,
+    n: int | None = None,
+) -> tuple[IntervalEstimate, ...]:
+    """Return :func:`estimate`, without a note about columns that were counted in pairs."""
+    _require_counted(syn, columns)
+    drawn = syn.sample(n, syntheses=syntheses, seed=seed) if isinstance(syntheses, int) else syntheses
+    if not drawn:
+        raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
+    found, rows, unknown = [_asked(ask, frame, columns) for frame in drawn], len(drawn[0]), (math.nan, math.inf)
+    repeats, each = _repeats(syn, design_effect), rows / syn.default_n
+    return tuple(
+        combine(
+            *zip(*(one.get(name, unknown) for one in found), strict=True), each=each, design_effect=repeats, name=name
+        )
+        for name in found[0]
+    )
+
+
 def _asked(
     ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]], rows: pd.DataFrame, columns: Sequence[str]
 ) -> Mapping[str, tuple[float, float]]:
     """Return what a function says of some columns of rows.
 
     Raises:
-        SettingError: It looks at a column that was not named.
+        SettingError: It looks at a column that was not named, or returns no pairs of numbers by name.
     """
     try:
-        return ask(rows[[*dict.fromkeys(columns)]].copy())
-    except KeyError as error:
-        if (name := error.args[0]) not in rows.columns:
+        found = ask(rows[[*dict.fromkeys(columns)]].copy())
+    except (KeyError, AttributeError) as error:
+        name = error.args[0] if isinstance(error, KeyError) else error.name
+        if name not in rows.columns or name in columns:
             raise
         raise SettingError(
             "is looked at and not named", field=f"columns: {name}", remedy="name every column that the function sees"
         ) from None
+    try:
+        return {name: (float(value), float(variance)) for name, (value, variance) in found.items()}
+    except (AttributeError, TypeError, ValueError):
+        message, remedy = "returns no estimates with a variance each", "return {name: (estimate, variance)}"
+        raise SettingError(message, field="function", remedy=remedy) from None
 
 
-def _mean(table: NoisyTable, at: Floats, spread: Floats, most: int) -> tuple[float, float]:
+def _mean(table: NoisyTable, at: Floats, spread: Floats, repeats: float) -> tuple[float, float]:
     """Return the mean over a table's rows of a number for each cell, and its standard error.
 
     Args:
         table: The table.
         at: ``(cells,)`` the number.
         spread: ``(cells,)`` the variance of numbers within a cell.
-        most: Most rows of a unit.
+        repeats: By which the variance of sampling is multiplied.
     """
     counts = table.counts.astype(np.float64)
     rows = max(1.0, float(counts.sum()))
     value = float(counts @ at) / rows
     share = np.maximum(counts, 0) / rows
-    sampling = most * (max(0.0, float(counts @ ((at - value) ** 2))) + float(np.maximum(counts, 0) @ spread))
+    sampling = repeats * (max(0.0, float(counts @ ((at - value) ** 2))) + float(np.maximum(counts, 0) @ spread))
     noise = table.standard_error**2 * float(((at - value) ** 2).sum())
     return value, math.sqrt((sampling + noise) / rows**2 + float(share**2 @ spread))
+
+
+def _known_outcomes(table: NoisyTable, value: object) -> npt.NDArray[np.bool_]:
+    """Return ``(values,)`` whether each cell of a table's last axis is left in: missing ones where the value is one.
+
+    Raises:
+        SettingError: A cell counts missing cells together with values.
+    """
+    names = table.cells[-1]
+    known = np.array([bool(cell_parts(name)) for name in names])
+    if value in [name for name, told in zip(names, known, strict=True) if not told]:
+        return np.ones(len(names), dtype=np.bool_)
+    if mixed := [name for name in names if 0 < len(cell_parts(name)) < name.count(" | ") + 1]:
+        message = "was counted together with missing cells, which cannot be left out"
+        raise SettingError(message, field=f"{table.columns[-1]} = {mixed[0]}", remedy=_MORE)
+    return known
+
+
+def _with_outcome(table: NoisyTable, value: object) -> NoisyTable:
+    """Return a table without the missing cells of its last axis, unless the value is one."""
+    known = _known_outcomes(table, value)
+    names = tuple(name for name, told in zip(table.cells[-1], known, strict=True) if told)
+    return replace(table, cells=(*table.cells[:-1], names), counts=np.ascontiguousarray(table.counts[..., known]))
+
+
+def _misses_outcomes(table: NoisyTable, value: object) -> bool:
+    """Return whether more rows of a table miss the outcome than noise hides."""
+    missing = table.counts[..., ~_known_outcomes(table, value)]
+    return float(missing.sum()) > CLEAR * table.standard_error * math.sqrt(missing.size)
 
 
 def _modelled(syn: Synthesizer, table: NoisyTable, value: object) -> Floats:
@@ -488,17 +588,28 @@ def _modelled(syn: Synthesizer, table: NoisyTable, value: object) -> Floats:
     Raises:
         SettingError: It has none. Cells are public or bought, and named.
     """
-    own, cells = syn.schema.columns[table.columns[-1]], table.cells[-1]
+    cells, column = table.cells[-1], table.columns[-1]
+    modelled: Floats = np.zeros(len(cells))
+    modelled[_named_cell(syn.schema.columns[column], column, cells, value)] = 1.0
+    return modelled
+
+
+def _named_cell(own: Column, column: str, cells: Sequence[str], value: object) -> int:
+    """Return the number of a column's cell, by its name or by a value as the column reads it.
+
+    Raises:
+        SettingError: There is none. Cells are public or bought, and named.
+    """
     read = value
     if value not in cells:
         with suppress(ValueError):
             read = own.text_of(own.number_of(value))
     if read not in cells:
         raise SettingError(
-            "was not counted by itself", field=f"{table.columns[-1]} = {value}",
+            "was not counted by itself", field=f"{column} = {value}",
             remedy=suggest(str(value), cells, otherwise="name one of its cells, which its shares list"),
         )  # fmt: skip
-    return np.array([float(name == read) for name in cells])
+    return [*cells].index(str(read))
 
 
 def _design(
@@ -547,36 +658,52 @@ def _tables_of_pairs(syn: Synthesizer, target: str, on: Sequence[str]) -> list[N
 
 
 def _logistic_of_tables(
-    syn: Synthesizer, tables: Sequence[NoisyTable], value: object, seed: int
+    syn: Synthesizer,
+    tables: Sequence[NoisyTable],
+    value: object,
+    reference: Mapping[str, object],
+    repeats: float,
+    seed: int,
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` on two columns, from the tables of :func:`_tables_of_pairs`."""
     *beside, both = tables
     rows, target = _sampled(syn, seed), beside[0].columns[1]
     y = [_modelled(syn, table, value) for table in beside]
-    own = [AxisCells(syn, table.columns[0], table.cells[0], rows) for table in beside]
+    own = [
+        AxisCells(syn, name, table.cells[0], rows, reference.get(name))
+        for table, name in zip(beside, both.columns, strict=True)
+    ]
     paired = [AxisCells(syn, name, cells, rows) for name, cells in zip(both.columns, both.cells, strict=True)]
     margins = [table for table in syn.tables if len(table.columns) == 1 and table.columns[0] in {*both.columns, target}]
     drawn = np.zeros((*both.counts.shape, len(y[0])))
     at = [*(cells.place for cells in paired), cell_places(syn.schema.columns[target], beside[0].cells[1], rows[target])]
     there = np.all([place >= 0 for place in at], axis=0)
     np.add.at(drawn, tuple(place[there] for place in at), 1)
-    found, naive = fitted_of_pairs(tables, y, own, paired, margins, drawn, syn.schema.most_records)
+    found, naive = fitted_of_pairs(tables, y, own, paired, margins, drawn, repeats)
     return tuple(
-        _estimate(name, value, error, _interval(*other))
+        _noted(syn, _estimate(name, value, error, _interval(*other)))
         for name, value, error, *other in zip(*found, *naive[1:], strict=True)
     )
 
 
 def _logistic_by_pairs(
-    syn: Synthesizer, target: str, value: object, on: Sequence[str], syntheses: Syntheses, seed: int
+    syn: Synthesizer,
+    target: str,
+    value: object,
+    on: Sequence[str],
+    reference: Mapping[str, object],
+    syntheses: Syntheses,
+    design_effect: float,
+    seed: int,
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
-    tables = [_table(syn, (column, target)) for column in on]
+    tables = [_with_outcome(_table(syn, (column, target)), value) for column in on]
     modelled = [_modelled(syn, table, value) for table in tables]
-    clear = [clear_cells(table, 0, y) for table, y in zip(tables, modelled, strict=True)]
-
     drawn = _sampled(syn, seed)
-    axes = [AxisCells(syn, table.columns[0], table.cells[0], drawn) for table in tables]
+    axes = [
+        AxisCells(syn, name, table.cells[0], drawn, reference.get(name)) for name, table in zip(on, tables, strict=True)
+    ]
+    clear = [clear_cells(table, 0, y, own.reference) for table, y, own in zip(tables, modelled, axes, strict=True)]
 
     def ask(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
         places = [cell_places(syn.schema.columns[own.column], own.names, rows[own.column]) for own in axes]
@@ -595,20 +722,33 @@ def _logistic_by_pairs(
         at[seen], errors[seen] = fitted(design[:, seen], counts, np.array([0.0, 1.0]), 0.0)
         return dict(zip(names, zip(at, errors**2, strict=True), strict=True))
 
-    return estimate(syn, ask, (*on, target), syntheses=syntheses, seed=seed)
+    return _by_syntheses(syn, ask, (*on, target), syntheses, design_effect, seed)
+
+
+def _checked_effect(design_effect: float) -> float:
+    if not 0 < design_effect < math.inf:
+        remedy = "give the factor of the sampling's variance, such as 2.0"
+        raise SettingError("must be above 0", field="design_effect", remedy=remedy)
+    return design_effect
+
+
+def _repeats(syn: Synthesizer, design_effect: float) -> float:
+    """Return how often the sampling of rows counts: by the design, and by the most rows of a unit."""
+    return _checked_effect(design_effect) * syn.schema.most_records
+
+
+def _noted(syn: Synthesizer, found: IntervalEstimate) -> IntervalEstimate:
+    """Return an estimate that says, in a table of several rows a unit, which rows it is about."""
+    return replace(found, note=found.note or syn.schema.used)
 
 
 def _require_counted(syn: Synthesizer, columns: Sequence[str]) -> None:
-    """Refuse columns that no noisy table holds, or that syntheses do not follow, and pairs that none holds together.
+    """Refuse columns that no noisy table holds, and pairs that none holds together.
 
     Raises:
         SettingError: Naming all of them.
     """
-    followed = {name for table in usable_tables(syn) for name in table.columns}
-    if left := [name for name in columns if name not in followed and any(name in own.columns for own in syn.tables)]:
-        message = "has several kinds of missing cells, which syntheses do not follow"
-        raise SettingError(message, field=", ".join(left), remedy="ask for others, or for shares")
-    counted = [set(table.columns) for table in syn.tables]
+    counted = [set(table.columns) for table in usable_tables(syn)]
     alone = [name for name in columns if not any(name in own for own in counted)]
     pairs = [pair for pair in combinations(columns, 2) if not any(own.issuperset(pair) for own in counted)]
     named = [*alone, *(" and ".join(pair) for pair in pairs if not set(pair) & set(alone))]

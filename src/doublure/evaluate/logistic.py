@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from doublure.errors import SettingError
 from doublure.support.arrays import Floats
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _STEPS, _STILL = 50, 1e-9
 """Most steps of Newton's method, and the relative step at which it ends."""
 _FURTHEST = 5.0
 """Largest step of a standardised coefficient; a longer one overshoots where noise makes the slope flat."""
-_CLEAR = 2.0
+CLEAR = 2.0
 """Deviations of noise from which on a sum of counts counts as seen: below, log-odds and slopes may be anything."""
 
 
@@ -35,6 +36,7 @@ class AxisCellFacts(Protocol):
     names: tuple[str, ...]
     at: Floats | None
     spread: Floats
+    reference: int | None
 
 
 class Coefficients(NamedTuple):
@@ -50,26 +52,37 @@ class ClearCells(NamedTuple):
 
     cells: npt.NDArray[np.bool_]
     most: int
-    """The one with most rows."""
+    """The one of reference: as asked, or the one with most rows."""
 
 
-def clear_cells(table: NoisyTable, axis: int, y: Floats) -> ClearCells:
+def clear_cells(table: NoisyTable, axis: int, y: Floats, reference: int | None = None) -> ClearCells:
     """Return the clear cells of an axis of a table whose last axis is the target.
 
     Args:
         table: The table.
         axis: The axis's number.
         y: ``(values,)`` one for the modelled value, else zero.
+        reference: The cell that others are compared with; None: the one with most rows.
+
+    Raises:
+        SettingError: Noise hides the cell of reference.
     """
     others = tuple(other for other in range(table.counts.ndim - 1) if other != axis)
     counts = table.counts.sum(others)
     added = table.counts.size / counts.size
     noise = table.standard_error * math.sqrt(added * max(y.sum(), (1 - y).sum()))
-    clear = np.minimum(counts @ y, counts @ (1 - y)) > _CLEAR * noise
-    return ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
+    clear = np.minimum(counts @ y, counts @ (1 - y)) > CLEAR * noise
+    if reference is None:
+        return ClearCells(clear, int(np.argmax(np.where(clear, counts.sum(1), -np.inf))))
+    if not clear[reference]:
+        raise SettingError(
+            "is hidden by noise, with or without the value, so that nothing can be compared with it",
+            field=f"reference: {table.columns[axis]} = {table.cells[axis][reference]}", remedy="name a frequent one",
+        )  # fmt: skip
+    return ClearCells(clear, reference)
 
 
-def fitted(design: Floats, counts: Floats, y: Floats, variance: float, most: int = 1) -> tuple[Floats, Floats]:
+def fitted(design: Floats, counts: Floats, y: Floats, variance: float, repeats: float = 1.0) -> tuple[Floats, Floats]:
     """Return coefficients of a logistic regression on noisy counts, and their standard errors.
 
     Args:
@@ -77,7 +90,7 @@ def fitted(design: Floats, counts: Floats, y: Floats, variance: float, most: int
         counts: ``(cells, values)``.
         y: ``(values,)`` one for the modelled value, else zero.
         variance: Of the noise of each count.
-        most: Most rows of a unit.
+        repeats: By which the variance of sampling is multiplied.
     """
     if not design.size:
         return np.zeros(design.shape[1]), np.full(design.shape[1], np.inf)
@@ -86,7 +99,7 @@ def fitted(design: Floats, counts: Floats, y: Floats, variance: float, most: int
     found, chance = _solved(x, rows, x.T @ counts @ y, np.zeros(len(x)))
     curve = (x * (rows * chance * (1 - chance))[:, None]).T @ x
     squares = (y[None] - chance[:, None]) ** 2
-    weight = most * np.maximum((counts * squares).sum(1), 0) + variance * squares.sum(1)
+    weight = repeats * np.maximum((counts * squares).sum(1), 0) + variance * squares.sum(1)
     inverse = np.linalg.pinv(curve)
     errors = np.sqrt(np.maximum(np.diag(inverse @ ((x * weight[:, None]).T @ x) @ inverse), 0))
     return found / scale, errors / scale
@@ -99,7 +112,7 @@ def fitted_of_pairs(
     paired: Sequence[AxisCellFacts],
     margins: Sequence[NoisyTable],
     drawn: Floats,
-    most: int = 1,
+    repeats: float = 1.0,
 ) -> tuple[Coefficients, Coefficients]:
     """Return coefficients on two columns from three tables, and those of synthetic rows.
 
@@ -118,7 +131,7 @@ def fitted_of_pairs(
         paired: The columns' cells in the last one.
         margins: Tables of one of these columns, which make the others more certain.
         drawn: ``(cells, cells, values)`` synthetic rows in cells of the last table, and of the target.
-        most: Most rows of a unit.
+        repeats: By which the variance of sampling is multiplied.
     """
     *beside, both = tables
     columns = [_Explaining(*each) for each in zip(own, beside, y, strict=True)]
@@ -142,8 +155,8 @@ def fitted_of_pairs(
     errors = np.full(len(found), np.inf)
     weakest = told * (x @ np.linalg.eigh(curve)[1][:, 0]) ** 2
     hidden = agreed.variance(np.concatenate([np.zeros(sums.shape[1]), weakest])[None])[0, 0]
-    if weakest @ n > _CLEAR * math.sqrt(hidden):
-        variance = most * curve + agreed.variance(np.concatenate([sums, -(x * chance[:, None]).T], axis=1))
+    if weakest @ n > CLEAR * math.sqrt(hidden):
+        variance = repeats * curve + agreed.variance(np.concatenate([sums, -(x * chance[:, None]).T], axis=1))
         for begin, (each, cells, at) in zip(begins, read, strict=False):
             if cells.at is not None:
                 moved = found[begin] * np.stack([np.bincount(at, part * n * told, len(cells.names)) for part in x.T])
@@ -177,7 +190,7 @@ class _Explaining:
     """
 
     def __init__(self, cells: AxisCellFacts, table: NoisyTable, y: Floats) -> None:
-        clear = clear_cells(table, 0, y)
+        clear = clear_cells(table, 0, y, cells.reference)
         numbers = np.full(len(cells.names), np.nan) if cells.at is None else cells.at
         levels = [at for at in np.flatnonzero(np.isnan(numbers)) if cells.at is not None or at != clear.most]
         self._seen = {cells.names[at]: number for number, at in enumerate(at for at in levels if clear.cells[at])}

@@ -332,7 +332,9 @@ def _check_noisy_tables(
                 names, number = file.schema_arrow.names, file.metadata.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise ContentMismatch("cannot be read", name) from None
-        if not any(names == table_columns(size) and name == table_path(size) for size in range(1, len(names))):
+        if not any(
+            names == table_columns(size, described) and name == table_path(size) for size in range(1, len(names))
+        ):
             raise ContentMismatch("has other columns than noisy tables have", name)
         if number != rows:
             raise ContentMismatch(f"holds {counted(number, 'cell')}, and the card says {rows}", name)

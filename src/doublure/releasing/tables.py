@@ -6,10 +6,11 @@ One Parquet file holds all tables of so many columns, a row a cell:
 column              contents
 ==================  ==========================================================================================
 table               the number of the table in the file, from 0
-column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``
+column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``,
+                    of one of several kinds ``(missing: DK)``
 column_2, cell_2    the same along the second, and so on
 count               the noisy count, as the mechanism released it: it may be negative
-standard_error      the standard deviation of its noise
+noise_sd            the standard deviation of its noise; earlier versions called it ``standard_error``
 ==================  ==========================================================================================
 """
 
@@ -30,17 +31,17 @@ from doublure.training.noisy_tables import NoisyTable
 FOLDER = "tables"
 LIMIT = (
     "Counts in tables/ carry noise of the standard deviation that stands beside each; they may be negative, and do not "
-    "agree with one another or with the rows."
+    "agree with one another or with the rows. The noise is not the whole error: sampling adds to it."
 )
 _NAMES = {1: "one-way", 2: "two-way", 3: "three-way"}
 _CHUNK_ROWS = 1 << 18
-_FIGURES = ("count", "standard_error")
+_NOISE, _FORMERLY = "noise_sd", "standard_error"
 _COLUMNS = {
     "table": "which table of the file, counted from 0",
     "column_K": "what is counted along axis K: a column, or how far it lies above another",
-    "cell_K": "the cell: a value, a range with both ends, several of them with | between, or (missing)",
+    "cell_K": "the cell: a value, a range with both ends, several with | between, (missing) or (missing: TEXT)",
     "count": "the noisy count, as it was released",
-    "standard_error": "the standard deviation of the count's noise, in records",
+    _NOISE: "the standard deviation of the count's noise, in records; sampling is not in it",
 }
 CONFIDENCE = 0.95
 
@@ -87,9 +88,11 @@ def table_path(size: int) -> str:
     return f"{FOLDER}/{_NAMES.get(size, f'{size}-way')}.parquet"
 
 
-def table_columns(size: int) -> list[str]:
-    """Return the columns of a file of tables of so many axes."""
-    return ["table", *(f"{part}_{axis}" for axis in range(1, size + 1) for part in ("column", "cell")), *_FIGURES]
+def table_columns(size: int, dictionary: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a file of tables of so many axes, in a bundle of this dictionary."""
+    noise = _FORMERLY if _FORMERLY in dictionary["tables"]["columns"] else _NOISE
+    axes = [f"{part}_{axis}" for axis in range(1, size + 1) for part in ("column", "cell")]
+    return ["table", *axes, "count", noise]
 
 
 def _write(path: Path, size: int, tables: Sequence[NoisyTable], about: Mapping[str, str]) -> int:
@@ -98,7 +101,7 @@ def _write(path: Path, size: int, tables: Sequence[NoisyTable], about: Mapping[s
 
     text = pa.dictionary(pa.int32(), pa.string())
     axes = [field for axis in range(1, size + 1) for field in ((f"column_{axis}", text), (f"cell_{axis}", text))]
-    fields = [("table", pa.int32()), *axes, ("count", pa.int64()), ("standard_error", pa.float64())]
+    fields = [("table", pa.int32()), *axes, ("count", pa.int64()), (_NOISE, pa.float64())]
     schema = pa.schema(fields, metadata={key.encode(): value.encode() for key, value in about.items()})
     rows = 0
     with path.open("wb") as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:

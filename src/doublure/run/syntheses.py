@@ -115,9 +115,8 @@ def _drawn(
 
 
 def usable_tables(syn: FittedTables) -> list[NoisyTable]:
-    """Return the tables whose cells a row's own values tell: of columns that have at most one kind of missing."""
-    plain = {name for name, column in syn.schema.columns.items() if column.missing_states < 2}
-    return [table for table in syn.tables if plain.issuperset(table.columns)]
+    """Return the tables whose cells a row's own values tell: of columns, and of nothing that is computed from them."""
+    return [table for table in syn.tables if syn.schema.columns.keys() >= set(table.columns)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,11 +191,11 @@ class _RowPool:
             low = np.array([min(first for first, _ in own) for own in ends])
             high = np.array([max(last for _, last in own) for own in ends])
             leans = rng.normal(0, _LEAN, len(ends))
-            cells = self.rows[table.columns[0]]
-            inside = cells.notna().to_numpy() & (places < len(ends))
+            numbers = column.kept_numbers(self.rows[table.columns[0]])
+            inside = ~np.isnan(numbers) & (places < len(ends))
             at = places[inside]
             width = high[at] - low[at]
-            place = (column.numbers_of(cells[inside]) - low[at]) / np.where(width > 0, width, 1.0)
+            place = (numbers[inside] - low[at]) / np.where(width > 0, width, 1.0)
             found[inside] += np.where(width > 0, leans[at] * (2 * np.clip(place, 0, 1) - 1), 0.0)
         return found
 

@@ -381,9 +381,16 @@ class Schema(Frozen):
     def limits(self) -> tuple[str, ...]:
         """Sentences that a card of a release adds to those of the kind."""
         unit = self.unit
+        if self.used:
+            return (f"Figures are {self.used}.",)
         if unit.id is None or unit.max_records > 1 or self.one_record:
             return ()
         return (f"Each {unit.name} is one {self.record}, named by {unit.id}: what has two names there counts as two.",)
+
+    @property
+    def used(self) -> str:
+        """The rows that figures are about, in words, where a unit may have several; empty elsewhere."""
+        return ""
 
     @property
     def summary(self) -> str:

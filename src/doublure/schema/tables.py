@@ -59,6 +59,13 @@ class TableSchema(TextForm, Schema):
 
     @property
     @override
+    def used(self) -> str:
+        unit = self.unit
+        rows = f"the rows that were used: of each {unit.name} at most {unit.max_records}, in a file the first ones"
+        return f"about {rows}" if unit.max_records > 1 else ""
+
+    @property
+    @override
     def row_note(self) -> str | None:
         return None if self.unit.id is None else f"each synthetic row is another {self.unit.name}: no id repeats"
 

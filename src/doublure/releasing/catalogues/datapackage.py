@@ -16,7 +16,7 @@ from doublure.support import files
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _MOST_AXES = 64
 """The most axes of an array in NumPy."""
-_NOISY = {"table": "integer", "count": "integer", "standard_error": "number"}
+_NOISY = {"table": "integer", "count": "integer", "noise_sd": "number", "standard_error": "number"}
 _BY_ANY = frozenset({"datetime", "time"})
 """Types whose cells have a space or no seconds, which the default format does not read."""
 
@@ -76,15 +76,15 @@ def _resource(entry: CatalogueEntry, file: Mapping[str, Any], names: Mapping[str
         dialect = {key: entry.text[key] for key in ("delimiter", "header") if key in entry.text}
         found |= {"dialect": dialect} if dialect else {}
     if is_noisy(file["path"]):
-        return found | {"schema": {"fields": _noisy_fields(file["path"])}}
+        return found | {"schema": {"fields": _noisy_fields(file["path"], entry.described)}}
     table = entry.tables.get(stem(file["path"])) if form in ROWS and file in entry.data else None
     return found if table is None else found | {"schema": _schema(entry, table, form, names)}
 
 
-def _noisy_fields(path: str) -> list[dict[str, str]]:
+def _noisy_fields(path: str, described: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the fields of a file of noisy tables."""
     sizes = {table_path(size): size for size in range(1, _MOST_AXES + 1)}
-    return [{"name": name, "type": _NOISY.get(name, "string")} for name in table_columns(sizes[path])]
+    return [{"name": name, "type": _NOISY.get(name, "string")} for name in table_columns(sizes[path], described)]
 
 
 def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapping[str, str]) -> dict[str, Any]:

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=TableStatisticsSettings)
 
+_FROM_TABLES = (
+    "Note: a unit may have several rows, so intervals come from these tables alone; syntheses need one row each"
+)
 _FEW_VALUES = 4
 _OF_PAIRS = ("within", "focus", "pairs", "paired", "scored", "groups")
 
@@ -154,6 +157,7 @@ class TableStatistics(StatisticsStrategy[S]):
         limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
         said = (
             *(f"Focus: {each.words}" for each in forecast.questions),
+            *([_FROM_TABLES] if forecast.questions and schema.unit.max_records > 1 else []),
             *described_relations(hidden),
             *forecast.described_target(),
             *_described_identities(schema, settings, touches),

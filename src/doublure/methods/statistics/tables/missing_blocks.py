@@ -32,7 +32,7 @@ _NUMBERED = re.compile(r"[\W_]*\d+[a-zA-Z]?$")
 _EXPLAINED = 0.95
 """The share of all rows, and of those that miss a column, that patterns with a clear count hold if it is to stay.
 
-Rows of other patterns count as the most similar clear one, so that a column that is missing at random would hardly
+Rows of other patterns count as the most similar clear one, so that a column that is missing by itself would hardly
 ever be missing. Such a column leaves the table, and is drawn from its own counts."""
 _SURE = 100.0
 """Precision of the number of all rows, in that of a pattern: it is known from all columns together."""
