@@ -73,7 +73,7 @@ _ELSEWHERE = {
     "generate": "sample", "synthesize": "sample", "report": "evaluate", "publish": "release", "validate": "verify",
     "attack": "audit", "serve": "studio",
 }  # fmt: skip
-"""What other tools call a command."""
+"""The commands by their names in other tools."""
 
 
 def example_for(words: tuple[str, ...]) -> str:
