@@ -4,8 +4,10 @@ The class-balanced training file (15,682 rows) is the private data set; a random
 rows and tested on the class-balanced official test rows (7,692); accuracy is shown as a share of what the same forest
 reaches when trained on the real rows. Two column sets: the nine categorical ones (the paper's), and all fifteen.
 
-    python benchmarks/adult.py run                 # resumable: finished cells are skipped
-    python benchmarks/adult.py table               # the table for docs/evidence/journal/adult.md
+    python benchmarks/adult.py table                     # the tables of docs/evidence/journal/adult.md
+    python benchmarks/adult.py run --file adult.jsonl    # measures its cells anew, into a file of yours
+    python benchmarks/adult.py run --file adult.jsonl --cell statistics:1.0:1.0 --seeds 0
+    python benchmarks/adult.py run                       # measures what no row is kept of, into the kept rows
 
 Settings were chosen on other seeds with a quarter of the training rows held out (``--tune``); the official test rows
 were not looked at.
@@ -187,7 +189,8 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
         if not arguments.tune:
             yield key_of(columns, REAL, seed, {}, False), partial(real_cell, columns, seed)
         for cell in CELLS:
-            if arguments.cell and f"{cell[0]}:{cell[1]}:{cell[2]}" not in arguments.cell:
+            named = f"{cell[0]}:{cell[1]}:{cell[2]}" in arguments.cell if arguments.cell else cell[0] != "guided"
+            if not named:  # guided, of which no table tells, is measured where a cell names it
                 continue
             own = settings if cell[0] in ("dpgan", "guided") else {}
             fit = partial(one_cell, columns, cell, seed, own, arguments.tune, arguments.threads)
@@ -213,12 +216,14 @@ def key_of(
 def run(arguments: argparse.Namespace) -> None:
     """Measure what is not measured yet."""
     shown = ("columns", "method", "epsilon", "decay", "seed", "forest", "boosting_auc", "two_way", "seconds")
-    measure("adult", cases(arguments), lambda row: json.dumps({key: row.get(key) for key in shown}))
+    measure(
+        "adult", cases(arguments), lambda row: json.dumps({key: row.get(key) for key in shown}), file=arguments.file
+    )
 
 
 def table(arguments: argparse.Namespace) -> None:
     """Print the table: mean over seeds, and the range."""
-    results = [r for r in finished("adult") if r["tune"] == arguments.tune]
+    results = [r for r in finished("adult", arguments.file) if r["tune"] == arguments.tune]
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
     print("| columns | method | ε | decay | forest | share of real | paper | AUC | two-way | seconds |")
     print("|---|---|---|---|---|---|---|---|---|---|")
@@ -248,6 +253,7 @@ def main() -> None:
         cell=dict(nargs="+", help="method:epsilon:decay, such as dpgan:3.0:1.0"),
         settings=told("{}", "JSON settings of dpgan or guided, for tuning"),
         tune=told(False, "hold out a quarter of the training rows instead of the test rows"), threads=2,
+        file=dict(type=Path, help="rows that are read and written instead of the kept ones"),
     )  # fmt: skip
     (run if arguments.verb == "run" else table)(arguments)
 

@@ -31,43 +31,52 @@ Spread: TypeAlias = tuple[float, float, float]
 """Least, mean and most over seeds."""
 
 
-def finished(name: str) -> list[dict[str, Any]]:
-    """Return what was measured so far."""
-    path = MEASURED / f"{name}.jsonl"
+def finished(name: str, file: Path | None = None) -> list[dict[str, Any]]:
+    """Return what was measured so far: kept rows, or those of a file."""
+    path = file or MEASURED / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def known(name: str, key: Mapping[str, Any]) -> bool:
+def known(name: str, key: Mapping[str, Any], file: Path | None = None) -> bool:
     """Return whether there is a result that agrees with all of a key."""
     wanted = json.loads(json.dumps(key))  # a tuple comes back as a list
-    return any(wanted.items() <= row.items() for row in finished(name))
+    return any(wanted.items() <= row.items() for row in finished(name, file))
 
 
-def add(name: str, row: Mapping[str, Any]) -> None:
+def add(name: str, row: Mapping[str, Any], file: Path | None = None) -> None:
     """Append a result and its date."""
-    MEASURED.mkdir(exist_ok=True)
+    path = file or MEASURED / f"{name}.jsonl"
+    path.parent.mkdir(exist_ok=True)
     dated = {**row, "date": datetime.now(UTC).date().isoformat()}
-    with (MEASURED / f"{name}.jsonl").open("a") as file:
-        file.write(json.dumps(dated) + "\n")
+    with path.open("a") as opened:
+        opened.write(json.dumps(dated) + "\n")
 
 
-def measure(name: str, cases: Iterable[Case], said: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:
+def measure(
+    name: str,
+    cases: Iterable[Case],
+    said: Callable[[Mapping[str, Any]], str] = json.dumps,
+    *,
+    file: Path | None = None,
+) -> None:
     """Measure the cases that are not measured yet; append each result as soon as it is there, and say it.
+
+    Without a file they are appended to the kept rows, which are committed.
 
     Raises:
         SystemExit: It was interrupted; exit code 130, after a line on how it goes on.
     """
     for key, make in cases:
-        if not known(name, key):
+        if not known(name, key, file):
             try:
                 row = {**key, **make()}
             except KeyboardInterrupt:
                 print("interrupted: the same command goes on with this case", file=sys.stderr)
                 raise SystemExit(130) from None
-            add(name, row)
+            add(name, row, file)
             print(said(row), flush=True)
         else:
-            print(f"kept: {json.dumps(key)}; take its line out of benchmarks/measured/{name}.jsonl to measure again")
+            print(f"kept: {json.dumps(key)}; take its line out of {file or f'benchmarks/measured/{name}.jsonl'}")
 
 
 def by_cell(cells: Iterable[tuple[Any, ...]], one_cell: Callable[..., Mapping[str, Any]]) -> Iterator[Case]:

@@ -80,6 +80,7 @@ SCHEMA = Page(
     left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
 )
+PROMISE = Page(name="evidence/promise.md", printed=("1.83 1.42\n",), left=lambda: True, commands=0)
 REPORTED = Page(
     name="evidence/reports.md",
     printed=("1000 01067\n", "MAIN 0\n", "given flies: has no such value; use one of: never, often\n"),
@@ -99,7 +100,7 @@ RELATIONAL = Page(
     name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=9), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RUN = {"attacks", "evolution", "extending", "images", "latent", "relational", "reports", "schema", "series"}
+RUN = {"attacks", "evolution", "extending", "images", "latent", "promise", "relational", "reports", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
@@ -180,6 +181,7 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
     [
         ATTACKS,
         EVOLUTION,
+        PROMISE,
         REPORTED,
         RELATIONAL,
         SCHEMA,

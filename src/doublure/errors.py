@@ -19,7 +19,7 @@
         ├── RankLost                        one of several processes is gone, and the run was stopped
         └── OwnerLost                       an owner of records failed, and the run was ended, unpublished
 
-Every message is one line that names the field and the remedy, and never a private value (design §5, rule 16).
+Every message is one line that names the field and the remedy, and never a private value (pitfalls.md, rule 16).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The claim about a release: its kind, its figures and its wording (design §6).
+"""The claim about a release: its kind, its figures and its wording.
 
 The four kinds are never added up: ``dp``, ``bayesian-dp``, ``empirical``, ``none``.
 """

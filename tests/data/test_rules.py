@@ -10,7 +10,7 @@ from planting import plant
 from doublure.data.tables import rules
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
-from doublure.measures.tables.rules import broken_rules, sentence
+from doublure.measures.tables.rules import broken_declared_rules, sentence
 from doublure.schema import Schema
 
 TEXT = """
@@ -162,7 +162,7 @@ def test_an_order_that_is_broken_is_left_to_the_encoding() -> None:
 
 def test_what_breaks_a_rule_is_counted() -> None:
     known = schema("refuse").resolve({})
-    found = broken_rules(known, broken("t", 99), broken("group", "2"))
+    found = broken_declared_rules(known, broken("t", 99), broken("group", "2"))
     assert [(rule.rule, rule.synthetic, rule.real) for rule in found] == [
         ("implies", 0, 0),
         ("determines", 0, 1),
@@ -170,4 +170,4 @@ def test_what_breaks_a_rule_is_counted() -> None:
         ("at_most", 0, 0),
     ]
     assert sentence(found) == "Synthetic rows break declared rules: sum of t and a and b in 1 row."
-    assert sentence(broken_rules(known, SOUND, SOUND)) == "Synthetic rows keep all declared rules (4)."
+    assert sentence(broken_declared_rules(known, SOUND, SOUND)) == "Synthetic rows keep all declared rules (4)."

@@ -18,7 +18,7 @@ from doublure.data.tables.opening import open_table
 from doublure.drafting.misfits import misfits
 from doublure.encode.table import TableEncoder
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.measures.tables.rules import broken_rules, sentence
+from doublure.measures.tables.rules import broken_declared_rules, sentence
 from doublure.run import conditions
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema import schema as schemas
@@ -153,7 +153,7 @@ def test_sampled_rows_keep_it_beside_others(soft_rows: Any) -> None:
 def test_it_is_explained_and_measured() -> None:
     schema = schema_of()
     assert "a and b must keep even" in schema._repr_html_()
-    found = broken_rules(schema, RECORDS, SOUND)
+    found = broken_declared_rules(schema, RECORDS, SOUND)
     assert [(rule.rule, rule.synthetic, rule.real) for rule in found] == [("even", 1, 0), ("at_most", 0, 0)]
     assert sentence(found) == "Synthetic rows break declared rules: even of a and b in 1 row."
 

@@ -118,3 +118,20 @@ def test_a_difference_of_nothing_has_no_sign():
     score = Score(key="overall", name="Overall", goal="high", range=(0.0, 100.0), value=50.0)
     assert amount(score, -0.0001, 2.1).startswith("0.0 to 2.1")
     assert amount(score, -0.2, 2.1).startswith("−0.2 to")
+
+
+def test_rows_whose_pairs_all_fit_are_told_by_what_three_columns_say():
+    """A large ε keeps every pair. Here any two columns are independent, and the third is their noisy sum."""
+    types = "".join(f"\n  c{place}: {{type: integer, bounds: [0, 9], missing: false}}" for place in range(3))
+    schema = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 2000\ncolumns:{types}").resolve({})
+
+    def drawn(n, seed, spread=10):
+        draw = np.random.default_rng(seed)
+        one, other = draw.integers(10, size=(2, n))
+        return pd.DataFrame({"c0": one, "c1": other, "c2": (one + other + draw.integers(spread, size=n)) % 10})
+
+    fitted = drawn(2_000, 1, spread=3)
+    found = [differ(schema, drawn(2_000, 100 + seed), fitted, seed=seed) for seed in range(5)]
+    assert all(found)
+    missed = sum(differ(schema, drawn(2_000, 100 + seed), drawn(2_000, seed), seed=seed) for seed in range(20))
+    assert missed <= 4

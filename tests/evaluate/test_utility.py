@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,3 +142,12 @@ def test_no_more_than_the_stated_rows_are_used(schema, real, monkeypatch):
     assert all(len(classes) == 50 for _, classes in training_sets.trained.values())
     kept = make_features(coder, training_sets.test).scaled["number"]
     assert set(kept.tolist()) <= set((real["number"].to_numpy() / 99).astype(np.float32).tolist())
+
+
+def test_a_forest_leaves_the_callers_filters_of_warnings(schema, real):
+    """Threads of scikit-learn emptied them, and warned of it hundreds of times."""
+    found, before = features(schema, real), [*warnings.filters]
+    classes = np.arange(len(real)) % 2
+    for seed in range(5):
+        predict("forest", found, classes, found, 2, seed=seed)
+        assert warnings.filters == before

@@ -7,6 +7,7 @@
     python tests/golden/record.py before --texts tests/schema tests/data    # every refusal that these tests meet
     diff -r before after
     python tests/golden/record.py --keep            # write the kept files of the suite anew
+    python tests/golden/record.py --keep NAME …     # those of these cases alone
 
 One machine and one environment: last bits hang on both. Cases that fail are recorded as what they fail with.
 """
@@ -39,9 +40,15 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the kept files of the suite anew")
     parser.add_argument("--texts", nargs="+", metavar="TESTS", help="record every refusal that these tests meet")
     asked = parser.parse_args()
+    if asked.keep and asked.folder is not None:  # nothing is recorded into a folder: all words are cases
+        asked.names = [str(asked.folder), *asked.names]
+    if unknown := [name for name in asked.names if name not in cases.CASES]:
+        parser.error(f"no case is named {', '.join(unknown)}; there are {', '.join(cases.CASES)}")
+    if asked.keep and (others := [name for name in asked.names if not cases.CASES[name].kept]):
+        parser.error(f"the suite keeps no file of {', '.join(others)}: record before and after, and compare")
     cases.register()
     if asked.keep:
-        _keep(asked.names or [name for name, case in cases.CASES.items() if case.kept])
+        _keep(asked.names)
         return
     if asked.folder is None:
         parser.error("name a folder, or --keep")
@@ -71,8 +78,10 @@ def _found(name: str, **more: object) -> dict[str, str]:
 
 
 def _keep(names: list[str]) -> None:
-    for name in names:
+    for name in names or [name for name, case in cases.CASES.items() if case.kept]:
         portable.keep(name, _found(name, rows=portable.ROWS, evaluated=name == portable.EVALUATED))
+    if names:
+        return
     refused.keep([{**line, "said": refused.said(line)} for line in refused.table()])
     drafts.keep(drafts.record())
 

@@ -14,6 +14,8 @@ from golden.recording import record
 from doublure.schema import columns
 from golden import cases, drafts, portable, refused
 
+ON_PURPOSE = "if it is meant to: python tests/golden/record.py --keep"
+
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
@@ -29,15 +31,16 @@ def test_a_fit_leaves_what_it_left(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     evaluated = name == portable.EVALUATED
     found = portable.portable(record(cases.CASES[name], tmp_path, rows=portable.ROWS, evaluated=evaluated))
-    assert not [*portable.differences(portable.kept(name), found)]
+    changed = [*portable.differences(portable.kept(name), found)]
+    assert not changed, f"{ON_PURPOSE} {name}"
 
 
 def test_a_refusal_says_what_it_said():
     changed = [(line["of"], line["asked"], line["said"], found) for line in refused.table()
                if (found := refused.said(line)) != line["said"]]  # fmt: skip
-    assert not changed
+    assert not changed, ON_PURPOSE
 
 
 def test_drafts_and_checks_say_what_they_said():
     kept = json.loads(drafts.KEPT.read_text(encoding="utf-8"))
-    assert drafts.shortened(drafts.record()) == kept
+    assert drafts.shortened(drafts.record()) == kept, ON_PURPOSE

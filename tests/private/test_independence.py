@@ -1,4 +1,4 @@
-"""What lets one record see another is refused (design §5, rule 9)."""
+"""What lets one record see another is refused (pitfalls.md, rule 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the sentences of a page are, for the rhythm of ``words.md``: python sentences.py PAGE."""
+"""How long the sentences of a page are, for the rhythm that CONTRIBUTING asks for: python sentences.py PAGE."""
 
 from __future__ import annotations
 

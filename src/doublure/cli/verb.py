@@ -73,7 +73,7 @@ _ELSEWHERE = {
     "generate": "sample", "synthesize": "sample", "report": "evaluate", "publish": "release", "validate": "verify",
     "attack": "audit", "serve": "studio",
 }  # fmt: skip
-"""Words of other tools, and the command that each means."""
+"""The commands by their names in other tools."""
 
 
 def example_for(words: tuple[str, ...]) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 LITE0 = "efficientnet-lite0"
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-LITE0_WIDTH = 1280
 
 
 def lite0() -> tuple[nn.Module, Callable[[Tensor], Tensor]]:

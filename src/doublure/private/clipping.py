@@ -5,7 +5,7 @@ number with it, so that noise is calibrated from the object and never by hand. C
 unit's gradient (as published code of Bayesian DP does) bounds its length and not what a unit does to it: two vectors
 of norm at most C are 2 C apart at worst, however many records stand behind them, and that is the sensitivity.
 
-The bound may change with the generator's iteration and with nothing else (design §5, rule 7): a bound chosen from
+The bound may change with the generator's iteration and with nothing else (pitfalls.md, rule 7): a bound chosen from
 gradients would be one more, unpaid, look at the data.
 """
 

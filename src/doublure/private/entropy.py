@@ -1,7 +1,7 @@
 """Fresh keys from the operating system, for all secret randomness except exact noise.
 
 Nothing here holds state. Each draw takes a key of 128 bits from the operating system, so that there is nothing to seed,
-save, copy or replay, and processes after a fork, ranks and resumed runs cannot share a stream (design §5, rule 8).
+save, copy or replay, and processes after a fork, ranks and resumed runs cannot share a stream (pitfalls.md, rule 8).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Refuse networks, and other functions of private records, in which one record's output depends on another's input.
 
 Clipping bounds what one record can do to a sum only if no other record's part of it contains it. Batch normalisation,
-minibatch statistics and packing break this silently (design §5, rule 9). Two things are checked: the layers' types,
+minibatch statistics and packing break this silently (pitfalls.md, rule 9). Two things are checked: the layers' types,
 and the outputs for made-up records.
 """
 

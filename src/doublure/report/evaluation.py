@@ -180,7 +180,7 @@ class Report(InternalReport, PageResult):
 
     @property
     def scores(self) -> pd.DataFrame:
-        """The headline figures, a row each, indexed by key.
+        """The headline figures, a row each, indexed by key; rows of one key (a row a classifier) differ by name.
 
         Columns: ``name``; ``synthetic``, with ``low`` and ``high`` of its 95 % interval where one is cheap;
         ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``.

@@ -231,7 +231,7 @@ def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
 
 
 def _refuse_forged(plan: Plan) -> None:
-    """Refuse a plan that was changed by hand: σ, q, T and the claim are one calibration (design §5, rule 2)."""
+    """Refuse a plan that was changed by hand: σ, q, T and the claim are one calibration (pitfalls.md, rule 2)."""
     Plan.from_json(json.loads(json.dumps(plan.to_json())), name="plan")
 
 

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
+from doublure.measures.classification import area_under_roc
 from doublure.measures.series import classifiers as students
-from doublure.measures.series.classifiers import classifier_scores, describe, questions, shorten, two_sample_auc
+from doublure.measures.series.classifiers import classifier_scores, describe, questions, shorten, two_samples
 
 
 def test_a_copy_of_the_distribution_cannot_be_told_and_a_shift_can(waves):
-    area, interval = two_sample_auc(waves(300, 1), waves(300, 2), 0)
+    area, interval = area_under_roc(*two_samples(waves(300, 1), waves(300, 2), 0))
     assert interval[0] < 0.5 < interval[1]
-    assert two_sample_auc(waves(300, 1), waves(300, 2, shift=0.3), 0)[0] > 0.95
-    assert two_sample_auc(waves(300, 1), waves(300, 2), 0)[0] == area
+    assert area_under_roc(*two_samples(waves(300, 1), waves(300, 2, shift=0.3), 0))[0] > 0.95
+    assert area_under_roc(*two_samples(waves(300, 1), waves(300, 2), 0))[0] == area
 
 
 def test_long_series_are_averaged_down():

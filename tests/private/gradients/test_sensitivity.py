@@ -1,4 +1,4 @@
-"""One unit more or less moves the clipped sum by at most C, whatever is in the records (design §5, rules 4 and 5).
+"""One unit more or less moves the clipped sum by at most C, whatever is in the records (pitfalls.md, rules 4 and 5).
 
 Each property is a function that raises, so that the mutants at the end can be shown to make it raise.
 """

@@ -17,6 +17,7 @@ from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, attribute_labels, image_schema
 from doublure.data.splits import labels_among, named, only
 from doublure.data.tables.arrow_text import coded_in, listed, readable
+from doublure.data.tables.csv_files import unreadable
 from doublure.errors import DataError, DataWarning, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema, LabelColumn
@@ -241,7 +242,7 @@ class ParquetSource(ImageSource):
             with pq.ParquetFile(path) as file:
                 schema, rows = file.schema_arrow, int(file.metadata.num_rows)
         except (pa.ArrowException, OSError, ValueError):
-            raise self._unreadable() from None
+            raise unreadable(self._path, "Parquet") from None
         self._columns, self._coded = [str(name) for name in schema.names], coded_in(schema)
         self._pixels_name = self._find(schema)
         self._labels = _candidates(self._columns, LABEL_NAMES)
@@ -317,11 +318,7 @@ class ParquetSource(ImageSource):
             with pq.ParquetFile(self._path, read_dictionary=self._coded) as file:
                 yield from file.iter_batches(batch_size=rows, columns=columns)
         except (pa.ArrowException, OSError, ValueError):
-            raise self._unreadable() from None
-
-    def _unreadable(self) -> DataError:
-        remedy = "check that the file is whole and not encrypted"
-        return DataError("cannot be read as Parquet", field=self._path.name, remedy=remedy)
+            raise unreadable(self._path, "Parquet") from None
 
 
 def picture_bytes(kind: Any) -> bool:

@@ -88,7 +88,7 @@ def read_header(path: Place, written: Written | None = None) -> CsvHeader:
     try:
         stored = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))
     except csv.Error:
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
     names = header_names(stored, path.name, written)
     own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
     return CsvHeader(
@@ -102,7 +102,7 @@ def header_form(path: Place, header: CsvHeader) -> dict[str, str]:
         with opened(path) as file:
             line = file.read(header.size)
     except _damage():
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
     line = line.split(b"\n", header.above)[-1]
     found = {} if header.dialect.delimiter == "," else {"delimiter": header.dialect.delimiter}
     found |= {"encoding": "utf-8-sig"} if line.startswith(codecs.BOM_UTF8) else {}
@@ -129,7 +129,7 @@ def declared_header(path: Place, written: Written) -> CsvHeader:
             while start.count(b"\n") < written.skip_rows + 1 and (more := file.read(_HEADER_BLOCK)):
                 start += more
     except _damage():
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
     own = "utf-8" if written.encoding in (None, "utf-8-sig") else str(written.encoding)
     dialect = Dialect(delimiter=written.delimiter or ",", fields=len(names), encoding=own, multiline=written.multiline)
     above = _after_lines(start, written.skip_rows)
@@ -147,7 +147,7 @@ def _first_record(path: Place, encoding: str | None, *, multiline: bool, skip: i
                 begin = _after_lines(start, skip)
                 end = _end_of_record(start, begin) if multiline else start.find(b"\n", begin)
     except _damage():
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
     if encoding is not None and _utf_16(path) is not None:
         raise DataError("is UTF-16 text", field=path.name, remedy="leave encoding out of the schema")
     size = len(start) if end < 0 else end + 1
@@ -219,7 +219,7 @@ def read_batches(
                 for start in range(0, batch.num_rows, chunk_rows):
                     yield {name: column.slice(start, chunk_rows) for name, column in columns.items()}
     except (pa.ArrowException, *_damage()):
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
 
 
 def _parsed(
@@ -277,7 +277,7 @@ def unread_in(path: Place, header: CsvHeader) -> list[Unread]:
             first_line = 1 + file.read(header.size).count(b"\n")
             return list(csv_records.unread_in(file, header.dialect, first_line))
     except _damage():
-        raise _unreadable(path) from None
+        raise unreadable(path) from None
 
 
 def spans_lines(path: Place, header: CsvHeader) -> bool:
@@ -346,7 +346,7 @@ def guarded(path: Place, form: str) -> Iterator[None]:
     try:
         yield
     except _damage():
-        raise _unreadable(path, form) from None
+        raise unreadable(path, form) from None
 
 
 @contextmanager
@@ -397,7 +397,8 @@ def _damage() -> tuple[type[Exception], ...]:
     )
 
 
-def _unreadable(path: Place, form: str = "CSV") -> DataError:
+def unreadable(path: Place, form: str = "CSV") -> DataError:
+    """Return the refusal of a file that is damaged, encrypted or of another form."""
     return DataError(
         f"cannot be read as {form}", field=path.name, remedy="check that the file is whole and not encrypted"
     )

@@ -69,7 +69,7 @@ class _ParquetSource(TableSource):
             with for_arrow(path) as given, pq.ParquetFile(given) as file:
                 stored = file.schema_arrow
         except (pa.ArrowException, OSError, ValueError):
-            raise self._unreadable() from None
+            raise csv_files.unreadable(self._path, "Parquet") from None
         names = [str(name) for name in stored.names]
         shown = header_names(names, path.name, written)
         super().__init__(path.name, shown)
@@ -87,7 +87,7 @@ class _ParquetSource(TableSource):
                 footer = file.metadata
                 rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
         except (pa.ArrowException, OSError, ValueError):
-            raise self._unreadable() from None
+            raise csv_files.unreadable(self._path, "Parquet") from None
         found: list[list[int]] = [[]]
         held = 0
         for number, count in enumerate(rows):
@@ -118,11 +118,7 @@ class _ParquetSource(TableSource):
                         for name, own in zip(columns, stored, strict=True)
                     }
         except (pa.ArrowException, OSError, ValueError):
-            raise self._unreadable() from None
-
-    def _unreadable(self) -> DataError:
-        remedy = "check that the file is whole and not encrypted"
-        return DataError("cannot be read as Parquet", field=self._path.name, remedy=remedy)
+            raise csv_files.unreadable(self._path, "Parquet") from None
 
 
 class _CsvSource(FileSource):

@@ -30,7 +30,7 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.attribute_groups import groups_of
 from doublure.encode.numeric import Floats
-from doublure.intervals import Interval, wilson
+from doublure.intervals import wilson
 from doublure.measures.classification import Labels, area_under_roc, spread_classes
 from doublure.measures.influence import share_influence, two_sample_influence
 from doublure.measures.resampling import Resamples
@@ -121,11 +121,6 @@ def _discriminative(samples: Mapping[str, Series], seed: int, resamples: Resampl
         "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
     )
     return make_score("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
-
-
-def two_sample_auc(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
-    """Return the area under the ROC curve of a classifier trained on half of both sets, on the other halves."""
-    return area_under_roc(*two_samples(real, other, seed))
 
 
 def two_samples(real: Series, other: Series, seed: int) -> tuple[Labels, Floats]:

@@ -33,7 +33,7 @@ from doublure.measures.tables.marginals import Marginals, marginals
 from doublure.measures.tables.overall import OverallScore, overall
 from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
-from doublure.measures.tables.rules import RuleViolations, StateRules, broken_rules, rules, sentence
+from doublure.measures.tables.rules import RuleViolations, StateRules, broken_declared_rules, rules, sentence
 from doublure.measures.tables.special_values import SpecialValues, special_values
 from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.unlisted import UnlistedValues, open_lists
@@ -188,7 +188,7 @@ def evaluate_table(
     finer, kept_rules = marginals(coder, even, of_marginals), rules(coder, tables)
     listener.stage("compare counts")
     asked = count_queries(coder, even, of_queries)
-    declared = broken_rules(listed, synthetic, train)
+    declared = broken_declared_rules(listed, synthetic, train)
     found = TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),

@@ -8,6 +8,10 @@ assignments with probability at most 1 / (``RELABELLED`` + 1) (Phipson & Smyth 2
 A synthesizer that spreads its rows evenly draws tables that are closer to one another than random assignments are, and
 close to the data it was fitted on. So a table that passes is also compared with as many tables that the run draws with
 other seeds: one of these, saved anew, is the furthest with the same probability.
+
+At a large ε all pairs of columns may fit, while triples of columns and numbers within a bin still differ. So boosted
+trees are trained on half of both tables, and rank the other halves (Lopez-Paz & Oquab 2017). A Mann-Whitney test
+decides whether they tell the tables apart.
 """
 
 from __future__ import annotations
@@ -20,15 +24,20 @@ import pandas as pd
 
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import Whole
+from doublure.measures.tables.features import FeatureTable
 from doublure.measures.tables.fidelity import MOST_PAIRED
 from doublure.measures.tables.influence import joint_codes
 from doublure.measures.tables.marginals import variations
 from doublure.measures.tables.quantiles import JOINT_BINS, QuantileBins
+from doublure.measures.tables.utility import predict
 from doublure.schema import ResolvedSchema
 from doublure.support.arrays import Floats
 
 RELABELLED = 19
 """Number of random assignments: 1 pair of tables in 20 from one source is still found to differ."""
+
+RANKED = 0.001
+"""Largest p-value of the ranking at which it counts: small beside the 1 in 20 that the distances miss."""
 
 MOST_ROWS = 10_000
 """Most rows of a table used, drawn uniformly, so that the test stays cheap beside an evaluation."""
@@ -44,7 +53,8 @@ def differ(
 ) -> bool:
     """Return whether two tables are further apart than in every random assignment of their rows to the two.
 
-    With ``draw``, also whether the second is further from a table of the run than other tables of the run are.
+    With ``draw``, also whether the second is further from a table of the run than other tables of the run are. Also
+    whether trees rank unseen rows of the two.
 
     Args:
         schema: Every fact known.
@@ -65,7 +75,9 @@ def differ(
     found = _distances(bins.read(both), bins.sizes, [order[: len(one)] for order in assigned])
     if found[0] > found[1:].max():
         return True
-    return draw is not None and len(real) <= MOST_ROWS and _beyond_draws(coder, real, draw, seed)
+    if draw is not None and len(real) <= MOST_ROWS and _beyond_draws(coder, real, draw, seed):
+        return True
+    return _ranked(coder, one, other, seed)
 
 
 def _beyond_draws(coder: Coder, real: pd.DataFrame, draw: Callable[[int, int], pd.DataFrame], seed: int) -> bool:
@@ -87,6 +99,26 @@ def _together(one: Coded, other: Coded) -> Coded:
         codes=np.concatenate([one.codes, other.codes]),
         numbers={name: np.concatenate([one.numbers[name], other.numbers[name]]) for name in one.numbers},
     )
+
+
+def _ranked(coder: Coder, one: Coded, other: Coded, seed: int) -> bool:
+    """Return whether trees that were trained on half of the rows tell the others' table better than by chance."""
+    from scipy.stats import mannwhitneyu
+
+    size = min(len(one), len(other)) // 2
+    if not size:
+        return False
+    halves = []
+    for start in (0, 1):
+        tables = [table.take(np.arange(start, 2 * size, 2)) for table in (one, other)]
+        codes = np.concatenate([table.codes for table in tables])
+        scaled = {
+            name: np.concatenate([coder.place(name, table.numbers[name]) for table in tables]).astype(np.float32)
+            for name in one.numbers
+        }
+        halves.append(FeatureTable(names=one.names, sizes=coder.sizes, codes=codes, scaled=scaled))
+    chances = predict("boosting", halves[0], np.repeat([0, 1], size), halves[1], 2, seed)[:, 1]
+    return bool(mannwhitneyu(chances[size:], chances[:size], alternative="greater").pvalue <= RANKED)
 
 
 def _sets(columns: int) -> list[tuple[int, ...]]:

@@ -229,7 +229,9 @@ class RuleViolations(Result):
     real: int
 
 
-def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[RuleViolations, ...]:
+def broken_declared_rules(
+    schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame
+) -> tuple[RuleViolations, ...]:
     """Return each declared rule with the number of rows that break it.
 
     Args:

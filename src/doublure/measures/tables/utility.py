@@ -71,12 +71,9 @@ def _forest(training: FeatureTable, classes: Labels, test: FeatureTable, seed: i
     from sklearn.ensemble import RandomForestClassifier
 
     # Half the rows per tree: as accurate within a tenth of a point on Adult, and a third faster.
-    forest = RandomForestClassifier(
-        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=to_32_bits(seed)
-    )
-    forest.fit(training.trees(), classes)
-    # Threads would add the trees' votes in the order they finish, so the last bit would vary.
-    return _chances(forest.set_params(n_jobs=1), test.trees())
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=2, max_samples=0.5, random_state=to_32_bits(seed))
+    # In one thread: several empty the caller's filters of warnings (scikit-learn), and add votes in any order.
+    return _chances(forest.fit(training.trees(), classes), test.trees())
 
 
 def _boosting(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:

@@ -100,11 +100,6 @@ class BayesianAccountant:
         return self._costs.copy()
 
     @property
-    def certain_costs(self) -> NDArray[np.float64] | None:
-        """The same by the empirical Bernstein bound, for any law of distances; None without a ``max_distance``."""
-        return None if self.max_distance is None else self._certain.copy()
-
-    @property
     def failure_probability(self) -> float:
         """The probability that some confidence bound so far did not hold: 1 − (1 − γ)^calls."""
         return -math.expm1(self.calls * math.log1p(-self.gamma))

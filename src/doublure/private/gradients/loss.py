@@ -1,4 +1,4 @@
-"""The critic's loss, one value per record, which is clipped as a whole (design §5, rule 4)."""
+"""The critic's loss, one value per record, which is clipped as a whole (pitfalls.md, rule 4)."""
 
 from __future__ import annotations
 
