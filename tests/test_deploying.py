@@ -14,10 +14,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked_program import forked_program
 from parted import DECLARED, people, plan_of
 from tiers import exhaustive
 
 import doublure as db
+from doublure.cli.terminal import TerminalProgress
+from doublure.methods.statistics.tables import work
+from doublure.support.stopping import StopSignal
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -29,30 +33,22 @@ OPTIONS = {
     "open-mode": "append|truncate",
 }  # fmt: skip
 """Options of sbatch that are used, and the values that its manual allows."""
-STAYING = """
-import os, sys, time
-from pathlib import Path
 
-from doublure.cli import run
-from doublure.cli.terminal import TerminalProgress
-from doublure.methods.statistics.tables import work
-from doublure.support.stopping import StopSignal
 
-stay, stage, seen = Path(os.environ["STAY"]), TerminalProgress.stage, StopSignal._seen
+def stay(file: Path) -> None:
+    """Let a fit stay between charge and counting until a signal comes, while a file is there."""
+    stage, seen = TerminalProgress.stage, StopSignal._seen
 
-def staying(self, name, *rest):
-    stage(self, name, *rest)
-    while name == "count" and stay.exists():
-        time.sleep(0.01)
+    def staying(self, name, *rest):
+        stage(self, name, *rest)
+        while name == "count" and file.exists():
+            time.sleep(0.01)
 
-def leaving(self, *signal):
-    stay.unlink(missing_ok=True)
-    seen(self, *signal)
+    def leaving(self, *signal):
+        file.unlink(missing_ok=True)
+        seen(self, *signal)
 
-TerminalProgress.stage, StopSignal._seen, work.DRAWN = staying, leaving, 500
-sys.exit(run())
-"""
-"""doublure that, while the file ``$STAY`` is there, stays between charge and counting until a signal comes."""
+    TerminalProgress.stage, StopSignal._seen, work.DRAWN = staying, leaving, 500
 
 
 def manifests():
@@ -73,19 +69,15 @@ def place(tmp_path, monkeypatch):
     db.Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     (tmp_path / "bin").mkdir()
     shutil.copy(DEPLOY / "fit.sh", tmp_path / "bin" / "doublure-fit")
-    (tmp_path / "staying.py").write_text(STAYING)
-    monkeypatch.setenv("STAY", str(tmp_path / "stay"))
-    staying = f'exec {sys.executable} {tmp_path}/staying.py "$@"'
-    programs = {"doublure": staying, "scontrol": f'echo "$@" >> {tmp_path}/scontrol'}
-    for name, line in programs.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+    (tmp_path / "bin" / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/scontrol\n')
     for path in (tmp_path / "bin").iterdir():
         path.chmod(0o755)
+    monkeypatch.setenv("STAY", str(tmp_path / "stay"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     monkeypatch.setenv("DOUBLURE_DEPLOY", str(DEPLOY))
-    return tmp_path
+    with forked_program(tmp_path / "bin" / "doublure", lambda: stay(tmp_path / "stay")):
+        yield tmp_path
 
 
 def begun(run: Path) -> bool:

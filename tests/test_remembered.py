@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 import pytest
 from planting import function_of
-from remembered import log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve, remembered_price
+from remembered import at_once, log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve, remembered_price
 
 from doublure.private.accounting import calibration, composition, curves, events, sampled_gaussian
 
@@ -52,6 +52,15 @@ def test_a_curve_is_computed_once_and_each_asker_has_a_copy(untouched):
             first += 1.0
             assert ours(*given).tolist() == compute(*given).tolist()
     assert len(asked) == 4
+
+
+def test_a_gaussian_that_is_not_sampled_costs_the_same_at_each_order(untouched):
+    compute = untouched._compute_rdp_poisson_subsampled_gaussian
+    orders = np.append(untouched.RdpAccountant()._orders, np.inf)
+    for sigma in (0.0, 1e-2, 0.7, math.pi, 1e8):
+        for q in (1.0, 0.5):
+            given = (q, sigma, orders if q == 1.0 else orders[:4])
+            assert at_once(compute)(*given).tolist() == compute(*given).tolist()
 
 
 def test_a_price_is_computed_once_while_nothing_is_edited_or_replaced(monkeypatch):

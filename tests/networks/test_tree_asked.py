@@ -11,7 +11,7 @@ from tiers import exhaustive
 
 from doublure.networks.tree import TreeGenerator, _distinct
 from doublure.networks.tree_asked import cut_leaves
-from doublure.networks.tree_draw import shuffle_within
+from doublure.networks.tree_draw import TreeDraw, shuffle_within
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 
 COMPONENTS = 3
@@ -164,6 +164,17 @@ def test_what_cannot_be_is_as_good_as_impossible():
     narrow = made.narrowed({3: ()})
     none = np.zeros((1, 0))
     assert float(np.exp(narrow.evidence(none) - made.evidence(none))[0]) < 1e-200
+
+
+def test_what_was_asked_once_is_not_drawn_again_until_tables_change(monkeypatch):
+    made, other = generator(tree(last=True), conditions=[2]), tree(last=True, alone=True)
+    first = made.evidence(np.eye(2))
+    with monkeypatch.context() as patch:
+        patch.delattr(TreeDraw, "draw")
+        assert (made.evidence(np.eye(2)[[1, 0, 1]]) == first[[1, 0, 1]]).all()
+    made.take(other)
+    assert (made.evidence(np.eye(2)) == generator(other, conditions=[2]).evidence(np.eye(2))).all()
+    assert (made.evidence(np.eye(2)) != first).any()
 
 
 @pytest.mark.parametrize("most", [2, 300, 70_000])

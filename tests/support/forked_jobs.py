@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-_MOST = 1_000_000
+MOST = 1_000_000
 _IMPORTED = (
     "doublure.cli.main", "doublure.evaluate", "doublure.releasing.bundle", "doublure.releasing.issuing",
     "doublure.releasing.verifying", "doublure.run.fitting", "doublure.report.plots", "sklearn.ensemble",
@@ -53,7 +53,7 @@ def forking() -> Iterator[Any]:
     def start(words: Sequence[str], *, cwd: Path, stdout: Any, stderr: Any, env: Any, pass_fds: Any, **_: Any) -> _Fork:
         assert words[1:4] == ["-P", "-m", "doublure"]
         told = json.dumps({"words": list(words[4:]), "cwd": str(cwd), "env": dict(env)}).encode()
-        assert len(told) < _MOST
+        assert len(told) < MOST
         socket.send_fds(here, [told], [stdout.fileno(), stderr.fileno(), *pass_fds])
         return _Fork(int(here.recv(100)))
 
@@ -79,13 +79,13 @@ def _serve(asked: socket.socket) -> None:
     _hurry()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
     while True:
-        told, handles, _, _ = socket.recv_fds(asked, _MOST, 10)
+        told, handles, _, _ = socket.recv_fds(asked, MOST, 10)
         if not told:
             return
         pid = os.fork()
         if pid == 0:
             asked.close()
-            os._exit(_command(json.loads(told), handles))
+            os._exit(command(json.loads(told), handles))
         for handle in handles:
             os.close(handle)
         asked.send(str(pid).encode())
@@ -101,7 +101,13 @@ def _hurry() -> None:
     os.fsync = os.fstat  # type: ignore[assignment]
 
 
-def _command(told: Mapping[str, Any], handles: Sequence[int]) -> int:
+def command(told: Mapping[str, Any], handles: Sequence[int]) -> int:
+    """Run a command in this process, with its words, folder and environment; return its exit code.
+
+    Args:
+        told: ``words``, ``cwd`` and ``env``.
+        handles: Where it writes what it says, and its errors.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -1,14 +1,15 @@
-"""A program of two ranks: plans fitted one after the other, given equal coins, pairing and noise.
+"""Plans fitted one after the other, by one process or by two ranks, given equal coins, pairing and noise.
 
-It forks once its libraries are there, and numbers both as ``torchrun`` does, whose own start is tested elsewhere. What
-was about to be noised is kept beside each run, for a test to compare.
+Ranks are forks, numbered as ``torchrun`` does, whose own start is tested elsewhere. What was about to be noised is kept
+beside each run, for a test to compare.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from keyed import Keyed
+from killed import ended, started
 
 import doublure as db
 from doublure.private.mechanism import Mechanism
@@ -66,14 +68,17 @@ def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink |
         np.savez(out / f"{name}.npz", *sums)
 
 
-if __name__ == "__main__":
+def fit_on_two(folder: Path, out: Path) -> list[int]:
+    """Do so on two ranks over gloo, in children of this process; return their exit codes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
-    other = os.fork()
-    os.environ["RANK"] = "0" if other else "1"
-    LINK = GlooLink()
-    fit_all(Path(sys.argv[1]), Path(sys.argv[2]), pytest.MonkeyPatch(), LINK)
-    LINK.close()
-    if other:
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+
+    def run(rank: int) -> None:
+        signal.alarm(300)
+        os.environ |= place | {"RANK": str(rank)}
+        link = GlooLink()
+        fit_all(folder, out, pytest.MonkeyPatch(), link)
+        link.close()
+
+    return [ended(child) for child in [started(partial(run, rank)) for rank in range(2)]]

@@ -62,6 +62,7 @@ class TreeGenerator(ArrayGenerator):
     def take(self, tree: Tree) -> None:
         """Replace the tables."""
         self.tree = tree
+        self._found: dict[bytes, float] = {}  # evidence that was asked for: each sample asks again
 
     @override
     def state_dict(self) -> dict[str, Floats]:
@@ -103,18 +104,21 @@ class TreeGenerator(ArrayGenerator):
         rows.
         """
         distinct, which = _distinct(known)
-        found = np.empty(len(distinct))
-        for number, mask in enumerate(distinct):
-            spans, last = self._asked_of(mask)
-            asked = TreeEvidence(self.tree, spans)
-            weights, decided = self._weights(last)
-            likely = float((weights * asked.likely).sum())
-            if last is not None and not decided and likely > 0:
-                drawn = TreeDraw(self.tree, asked, _PILOT, np.random.default_rng(0))
-                drawn.draw()
-                likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
-            found[number] = np.log(max(likely, _RARE))
-        return found[which]
+        for mask in distinct:
+            if mask.tobytes() not in self._found:
+                self._found[mask.tobytes()] = self._evidence_of(mask)
+        return np.array([self._found[mask.tobytes()] for mask in distinct])[which]
+
+    def _evidence_of(self, mask: Floats) -> float:
+        spans, last = self._asked_of(mask)
+        asked = TreeEvidence(self.tree, spans)
+        weights, decided = self._weights(last)
+        likely = float((weights * asked.likely).sum())
+        if last is not None and not decided and likely > 0:
+            drawn = TreeDraw(self.tree, asked, _PILOT, np.random.default_rng(0))
+            drawn.draw()
+            likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
+        return float(np.log(max(likely, _RARE)))
 
     def _every_span(self, mask: Floats) -> dict[int, IntRanges]:
         """Return the allowed values of each part of a row that is conditioned on."""
