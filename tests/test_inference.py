@@ -142,8 +142,8 @@ def test_a_design_effect_multiplies_the_variance_of_sampling():
     drawn = [0.41, 0.49, 0.36, 0.45, 0.40], [0.0004] * 5
     one, more = (inference.combine(*drawn, design_effect=effect) for effect in (1.0, 4.0))
     assert more.high - more.low > one.high - one.low
-    for wrong in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(SettingError, match="design_effect: must be above 0"):
+    for wrong in (0.0, -1.0, 0.001, "2", math.inf, math.nan):
+        with pytest.raises(SettingError, match="design_effect: must be a number of at least 1"):
             inference.shares(syn, "sex", design_effect=wrong)
 
 

@@ -43,6 +43,10 @@ EVENTS = {
         GaussianEvent(noise_multiplier=1.5, sample_rate=0.02, steps=70),
         PureEvent(epsilon=0.05),
     ],
+    "a large pure loss beside many small steps": [
+        PureEvent(epsilon=1.0),
+        GaussianEvent(noise_multiplier=1.0, sample_rate=0.001, steps=10_000),
+    ],
     "hardly any noise": [GaussianEvent(noise_multiplier=0.05, steps=20)],
 }
 

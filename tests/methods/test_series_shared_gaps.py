@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import combinations
 
 import air
@@ -56,6 +57,14 @@ def days_of(sampled) -> Series:
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+def test_a_generator_of_before_joins_gaps_of_all_series(made):
+    state = {name: own for name, own in made.generator.state_dict().items() if not name.endswith("gap_share")}
+    assert len(state) < len(made.generator.state_dict())
+    again = copy.deepcopy(made.generator)
+    again.load_state_dict(state)
+    assert next(own for name, own in again.state_dict().items() if name.endswith("gap_share")) == 1
 
 
 def test_gaps_stand_together_as_often_as_real_ones(made, real):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import tiers
 import torch
 from critic_steps import critic_steps
 from planting import plant
@@ -503,20 +501,17 @@ def _plain(value: object) -> object:
     return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _each_posterior_is_found_once() -> Iterator[None]:
     """A neighbour meets the noisy tables of a run again: what the same posterior holds after its fit is remembered.
 
-    All that a posterior knows is in its attributes. So one that has met anything else is fitted, by one step of each
-    descent: what is asked next follows from noisy answers, however closely they were read.
+    All that a posterior knows is in its attributes. So one that has met anything else is fitted.
     """
     known: dict[bytes, bytes] = {}
     fit = ColumnPosterior.fit
 
     def remembered(self: ColumnPosterior) -> None:
-        if not tiers.ALL:
-            posterior._STILL = posterior._FLAT = math.inf
-        key = hashlib.sha256(pickle.dumps(vars(self))).digest()
+        key = hashlib.sha256(pickle.dumps((vars(self), posterior._STILL, fit.__code__.co_code))).digest()
         if key in known:
             vars(self).update(pickle.loads(known[key]))  # noqa: S301  -- of this process
         else:

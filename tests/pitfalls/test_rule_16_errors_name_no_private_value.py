@@ -209,7 +209,7 @@ def test_a_reader_that_shows_a_row_is_caught(lab, tmp_path, mutant):
             "raise refused(path.name, found, header.dialect.encoding)",
             "raise DataError(repr(block), field=path.name, remedy='mend it')",
         ),
-        "the reader's own error": ("_first_record", "raise _unreadable(path) from None", "raise"),
+        "the reader's own error": ("_first_record", "raise unreadable(path) from None", "raise"),
     }
     name, *edit = edits[mutant]
     lab.plant(csv_files, name, tuple(edit))

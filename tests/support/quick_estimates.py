@@ -37,7 +37,7 @@ COUNTED = (
     "end_to_end/test_what_was_bought_is_kept.py",
     "federated",
     "pitfalls/test_related_levels.py",
-    "pitfalls/test_relational.py",
+    "pitfalls",
     "studio",
     "test_dossier.py",
     "test_fitting.py",

@@ -52,7 +52,7 @@ def init(
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
     if others := _beside(ledger, dataset):
         text += f"\nBeside it lies another ledger of {printable(dataset)} ({', '.join(others)}): no cap holds for both."
-    return VerbResult(data=made.show(), text=text)
+    return VerbResult(data=made.show() | ({"beside": others} if others else {}), text=text)
 
 
 def _beside(path: str, dataset: str) -> list[str]:

@@ -127,9 +127,10 @@ class Entry:
     @staticmethod
     def _fits_twice(plain: Mapping[str, Any], message: str) -> bool:
         """Return whether bounds have not this fault where the lower one is both, so that it is in the upper one."""
-        lower = plain["bounds"][0]
+        if not isinstance(bounds := plain.get("bounds"), list) or not bounds:
+            return False
         try:
-            _OneColumn.model_validate({"columns": {"": {**plain, "bounds": [lower, lower]}}})
+            _OneColumn.model_validate({"columns": {"": {**plain, "bounds": bounds[:1] * 2}}})
         except ValidationError as error:
             return finding(error)[1] != message
         return True

@@ -726,10 +726,10 @@ def _logistic_by_pairs(
 
 
 def _checked_effect(design_effect: float) -> float:
-    if not 0 < design_effect < math.inf:
-        remedy = "give the factor of the sampling's variance, such as 2.0"
-        raise SettingError("must be above 0", field="design_effect", remedy=remedy)
-    return design_effect
+    if not isinstance(design_effect, (int, float)) or not 1 <= design_effect < math.inf:
+        remedy = "give one such as 1.5; where strata make a sample better than a simple one, leave it out"
+        raise SettingError("must be a number of at least 1", field="design_effect", remedy=remedy)
+    return float(design_effect)
 
 
 def _repeats(syn: Synthesizer, design_effect: float) -> float:

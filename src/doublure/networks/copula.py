@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -310,6 +311,11 @@ class CopulaGenerator(nn.Module):
         level = (place[:, None] >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
         found: Tensor = attribute * shape.levels + level
         return found
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if self.shape.shared_gaps:
+            state_dict.setdefault(f"{prefix}gap_share", torch.ones(1))  # it had none before, and gaps joined
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _gaps_join(self, noise: Tensor, group: Tensor) -> Tensor:
         """Return whether gaps of channels go together ``(B,)``, by what the level leaves of its number."""

@@ -87,11 +87,14 @@ def _interval(events: Collection[Mapping[str, Any]]) -> float:
     """Return the spacing of the grid, so fine that it widens the sum of all steps by little."""
     largest, steps, variance = 1.0, 0.0, 0.0
     for event in events:
+        if event["type"] in ("pure", "approximate"):
+            largest = max(largest, _spread(event))
+            continue
         number = float(_paid_steps(event) if event["type"] == "gaussian" else event.get("tables", 1))
         spread = _spread(event)
         largest, steps = max(largest, spread), steps + number
         variance += number * (float(event.get("sample_rate", 1.0)) * min(spread, _deviation(event))) ** 2
-    near = math.sqrt(12 * _WIDENED * variance / steps)
+    near = math.sqrt(12 * _WIDENED * variance / steps) if steps else math.inf
     rounded = [_spread(event) for event in events if event["type"] in ("pure", "approximate")] or [largest]
     return min(max(_COARSEST * largest, _WIDENED * sum(rounded) / len(rounded)), max(_FINEST * largest, near))
 

@@ -349,7 +349,7 @@ def read_facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
     if lower or upper:
         if cells.get("bounds"):
             raise SchemaError("says what lower and upper say", field=f"{place}, bounds", remedy="leave it empty")
-        facts["bounds"] = bought or [_bound(lower), _bound(upper)]
+        facts["bounds"] = [_bound(lower), _bound(upper)] if bought is None else bought
     if missing := cells.get("missing", ""):
         facts["missing"] = _missing(missing)
     read = _further_reader()
