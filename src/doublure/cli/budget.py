@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +9,7 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import VerbResult
 from doublure.cli.verb import VerbApp
-from doublure.errors import GateFailed, LedgerError, counted, escaped, printable
+from doublure.errors import GateFailed, LedgerError, counted, printable
 
 if TYPE_CHECKING:
     from doublure.ledger import Ledger
@@ -50,21 +48,11 @@ def init(
     except LedgerError as error:
         raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
-    if others := _beside(ledger, dataset):
-        text += f"\nBeside it lies another ledger of {printable(dataset)} ({', '.join(others)}): no cap holds for both."
-    return VerbResult(data=made.show() | ({"beside": others} if others else {}), text=text)
+    return VerbResult(data=_said(made), text="\n".join(filter(None, [text, made.beside])))
 
 
-def _beside(path: str, dataset: str) -> list[str]:
-    """Return the names of files in a ledger's folder that are ledgers of the same data set."""
-    from doublure.ledger import Ledger
-
-    found = []
-    for each in sorted(Path(path).parent.glob(f"*{Path(path).suffix}")) if Path(path).is_file() else ():
-        with suppress(LedgerError, OSError):
-            if each.is_file() and not each.samefile(path) and Ledger.open(each).dataset == dataset:
-                found.append(escaped(each.name))
-    return found
+def _said(book: Ledger) -> dict[str, Any]:
+    return book.show() | ({"beside": book.beside} if book.beside else {})
 
 
 def _there(path: str) -> LedgerError | None:
@@ -113,9 +101,8 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ve
     ]
     if folded := len(summary["runs"]) - len(shown):
         lines.append(f"  and {counted(folded, 'attempt')} that drew no noise and cost nothing (--json lists them)")
-    lines.append(book.coverage)
-    lines.append(_upto(book))
-    return VerbResult(data=summary, text="\n".join(lines))
+    lines += [*filter(None, [book.coverage, book.beside]), _upto(book)]
+    return VerbResult(data=_said(book), text="\n".join(lines))
 
 
 def _upto(book: Ledger) -> str:

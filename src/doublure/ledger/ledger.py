@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,20 @@ class Ledger:
     def dataset(self) -> str:
         """The declared id of the data set."""
         return self._store.view().account.dataset
+
+    @property
+    def beside(self) -> str:
+        """A warning of other ledgers of the same data set in its folder; empty without any."""
+        here, found = self.path, []
+        for each in sorted(here.parent.glob(f"*{here.suffix}")) if isinstance(here, Path) else ():
+            with suppress(LedgerError, OSError):
+                if each.is_file() and not each.samefile(here) and Ledger.open(each).dataset == self.dataset:
+                    found.append(escaped(each.name))
+        if not found:
+            return ""
+        return (
+            f"Beside it lies another ledger of {printable(self.dataset)} ({', '.join(found)}): no cap holds for both."
+        )
 
     @property
     def cap(self) -> Budget:

@@ -162,6 +162,7 @@ def dossier(
             *([] if decision is not None and decision.name else [_UNDECIDED]),
             *_unaudited(internal),
             *([_CUT_SHORT] if spent is not None and spent["torn"] else []),
+            *([spent["beside"]] if spent is not None and spent["beside"] else []),
         ],
         "unit": syn.guarantee.unit,
         "sees": _who_sees(syn.run),
@@ -295,6 +296,7 @@ def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[s
         "own": own[0],
         "last": f"record {last.sequence} of {last.utc}",
         "torn": book.verify().torn,
+        "beside": book.beside.replace("Beside it", "Beside the ledger"),
         "together": coin_sentence({**total, "unit": syn.guarantee.unit}) if total["epsilon"] else "",
         "fits": f"{counted(fits, 'fit')} {'was' if fits == 1 else 'were'} charged",
     }, None
