@@ -264,7 +264,7 @@ columns:
   list: {{type: category, values: [{codes}], missing: false}}
 """
     notes = findings(check(Schema.parse(text)), "note")
-    assert "group rare ones under other" in notes["columns.list"]
+    assert "noise hides rare ones" in notes["columns.list"]
     assert "columns.code" not in notes
 
 

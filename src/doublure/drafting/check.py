@@ -598,7 +598,7 @@ def _missing_orders(schema: Schema) -> Iterator[Finding]:
 def _notes_on(column: Column) -> Iterator[str]:
     size = len(column.domain)
     if size > _MANY_VALUES and not column.level_numbers:  # groups are counted where codes are rare
-        yield f"{size} values make every record {size} numbers wider; group rare ones under other"
+        yield f"has {size} values, and noise hides rare ones: list those that are common, and set other"
     if column.modelled and not column.unit:
         yield (
             "has no precision or step, so numbers have up to 12 digits and hardly one repeats, as prices do; add "
