@@ -32,6 +32,10 @@ from golden.recording import record
 from golden import cases, drafts, portable, refused, texts
 
 
+_BESIDE = ("refusals", "drafts")
+"""Kept files of no fit."""
+
+
 def main() -> None:
     """Read the command line and record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -42,9 +46,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.keep and asked.folder is not None:  # nothing is recorded into a folder: all words are cases
         asked.names = [str(asked.folder), *asked.names]
-    if unknown := [name for name in asked.names if name not in cases.CASES]:
-        parser.error(f"no case is named {', '.join(unknown)}; there are {', '.join(cases.CASES)}")
-    if asked.keep and (others := [name for name in asked.names if not cases.CASES[name].kept]):
+    known = [*cases.CASES, *(_BESIDE if asked.keep else ())]
+    if unknown := [name for name in asked.names if name not in known]:
+        parser.error(f"no case is named {', '.join(unknown)}; there are {', '.join(known)}")
+    fits = [name for name in asked.names if name in cases.CASES]
+    if asked.keep and (others := [name for name in fits if not cases.CASES[name].kept]):
         parser.error(f"the suite keeps no file of {', '.join(others)}: record before and after, and compare")
     cases.register()
     if asked.keep:
@@ -78,12 +84,13 @@ def _found(name: str, **more: object) -> dict[str, str]:
 
 
 def _keep(names: list[str]) -> None:
-    for name in names or [name for name, case in cases.CASES.items() if case.kept]:
-        portable.keep(name, _found(name, rows=portable.ROWS, evaluated=name == portable.EVALUATED))
-    if names:
-        return
-    refused.keep([{**line, "said": refused.said(line)} for line in refused.table()])
-    drafts.keep(drafts.record())
+    for name in names or [*(name for name, case in cases.CASES.items() if case.kept), *_BESIDE]:
+        if name == "refusals":
+            refused.keep([{**line, "said": refused.said(line)} for line in refused.table()])
+        elif name == "drafts":
+            drafts.keep(drafts.record())
+        else:
+            portable.keep(name, _found(name, rows=portable.ROWS, evaluated=name == portable.EVALUATED))
 
 
 def _write(path: Path, text: str) -> None:

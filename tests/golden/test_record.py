@@ -35,6 +35,10 @@ def test_only_named_cases_are_kept(recorder):
     assert recorder("--keep", "people-statistics", "meters-dpgan") == ["people-statistics", "meters-dpgan"]
 
 
+def test_refusals_and_drafts_are_kept_by_their_names(recorder):
+    assert recorder("--keep", "drafts", "refusals") == ["drafts", "refusals"]
+
+
 def test_without_names_all_that_the_suite_compares_is_kept(recorder):
     *fits, refusals, drafts = recorder("--keep")
     assert "people-statistics" in fits
