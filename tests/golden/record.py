@@ -31,7 +31,6 @@ from golden.recording import record
 
 from golden import cases, drafts, portable, refused, texts
 
-
 _BESIDE = ("refusals", "drafts")
 """Kept files of no fit."""
 
