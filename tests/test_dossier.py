@@ -72,7 +72,7 @@ def test_what_is_still_open_stands_before_what_is_signed(charged, attacked):
     assert "Nothing that this file can know" not in page
     assert "Nothing that this file can know" in drawn("run", decision=CapDecision(name="Ada Lovelace"))
     db.Ledger.create("other.ledger", dataset="people", epsilon=1.0, delta=1e-5)
-    assert "another ledger of people (other.ledger)" in drawn("run")
+    assert "another of the same data set (other.ledger)" in drawn("run")
     assert "No audit was made" not in still_open
     shutil.rmtree("run/internal")
     assert "No attack was made" in drawn("run")

@@ -48,11 +48,17 @@ def init(
     except LedgerError as error:
         raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
-    return VerbResult(data=_said(made), text="\n".join(filter(None, [text, made.beside])))
+    return _with_others(made, made.show(), [text])
 
 
-def _said(book: Ledger) -> dict[str, Any]:
-    return book.show() | ({"beside": book.beside} if book.beside else {})
+def _with_others(book: Ledger, summary: dict[str, Any], lines: list[str]) -> VerbResult:
+    """Return what is said of a ledger, with a line on others of the same data set beside it."""
+    if others := book.beside:
+        said = (
+            f"Beside it lies another ledger of {printable(book.dataset)} ({', '.join(others)}): no cap holds for both."
+        )
+        summary, lines = summary | {"beside": list(others)}, [*lines, said]
+    return VerbResult(data=summary, text="\n".join(lines))
 
 
 def _there(path: str) -> LedgerError | None:
@@ -101,8 +107,7 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ve
     ]
     if folded := len(summary["runs"]) - len(shown):
         lines.append(f"  and {counted(folded, 'attempt')} that drew no noise and cost nothing (--json lists them)")
-    lines += [*filter(None, [book.coverage, book.beside]), _upto(book)]
-    return VerbResult(data=_said(book), text="\n".join(lines))
+    return _with_others(book, summary, [*lines, book.coverage, _upto(book)])
 
 
 def _upto(book: Ledger) -> str:

@@ -218,18 +218,14 @@ class Ledger:
         return self._store.view().account.dataset
 
     @property
-    def beside(self) -> str:
-        """A warning of other ledgers of the same data set in its folder; empty without any."""
-        here, found = self.path, []
+    def beside(self) -> tuple[str, ...]:
+        """The names of other files in its folder that are ledgers of the same data set: no cap holds for all."""
+        here, dataset, found = self.path, self.dataset, []
         for each in sorted(here.parent.glob(f"*{here.suffix}")) if isinstance(here, Path) else ():
             with suppress(LedgerError, OSError):
-                if each.is_file() and not each.samefile(here) and Ledger.open(each).dataset == self.dataset:
+                if each.is_file() and not each.samefile(here) and Ledger.open(each).dataset == dataset:
                     found.append(escaped(each.name))
-        if not found:
-            return ""
-        return (
-            f"Beside it lies another ledger of {printable(self.dataset)} ({', '.join(found)}): no cap holds for both."
-        )
+        return tuple(found)
 
     @property
     def cap(self) -> Budget:

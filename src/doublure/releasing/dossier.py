@@ -51,6 +51,7 @@ _NO_AUDIT = "No audit was made, or its result was removed: the attacks below are
 _CUT_SHORT = (
     "A line of the ledger was cut short. Ask why, and compare each bundle that was given out (doublure verify)."
 )
+_SECOND = "Beside the ledger lies another of the same data set ({}): no cap holds for both."
 _BLANKS = (
     "controller", "purpose, and its legal basis", "impact assessment, of which date", "who may receive the release",
     "how long the run folder and internal/ are kept", "who answers the people in the data",
@@ -162,7 +163,7 @@ def dossier(
             *([] if decision is not None and decision.name else [_UNDECIDED]),
             *_unaudited(internal),
             *([_CUT_SHORT] if spent is not None and spent["torn"] else []),
-            *([spent["beside"]] if spent is not None and spent["beside"] else []),
+            *([_SECOND.format(", ".join(spent["beside"]))] if spent is not None and spent["beside"] else []),
         ],
         "unit": syn.guarantee.unit,
         "sees": _who_sees(syn.run),
@@ -296,7 +297,7 @@ def _spent(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[dict[s
         "own": own[0],
         "last": f"record {last.sequence} of {last.utc}",
         "torn": book.verify().torn,
-        "beside": book.beside.replace("Beside it", "Beside the ledger"),
+        "beside": book.beside,
         "together": coin_sentence({**total, "unit": syn.guarantee.unit}) if total["epsilon"] else "",
         "fits": f"{counted(fits, 'fit')} {'was' if fits == 1 else 'were'} charged",
     }, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,20 +83,21 @@ def _squared_shift(event: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _interval(events: Collection[Mapping[str, Any]]) -> float:
+def _interval(events: Iterable[Mapping[str, Any]]) -> float:
     """Return the spacing of the grid, so fine that it widens the sum of all steps by little."""
-    largest, steps, variance = 1.0, 0.0, 0.0
+    largest, steps, variance, rounded = 1.0, 0.0, 0.0, list[float]()
     for event in events:
+        spread = _spread(event)
+        largest = max(largest, spread)
         if event["type"] in ("pure", "approximate"):
-            largest = max(largest, _spread(event))
+            rounded.append(spread)
             continue
         number = float(_paid_steps(event) if event["type"] == "gaussian" else event.get("tables", 1))
-        spread = _spread(event)
-        largest, steps = max(largest, spread), steps + number
+        steps += number
         variance += number * (float(event.get("sample_rate", 1.0)) * min(spread, _deviation(event))) ** 2
     near = math.sqrt(12 * _WIDENED * variance / steps) if steps else math.inf
-    rounded = [_spread(event) for event in events if event["type"] in ("pure", "approximate")] or [largest]
-    return min(max(_COARSEST * largest, _WIDENED * sum(rounded) / len(rounded)), max(_FINEST * largest, near))
+    alone = sum(rounded) / len(rounded) if rounded else largest
+    return min(max(_COARSEST * largest, _WIDENED * alone), max(_FINEST * largest, near))
 
 
 def _paid_steps(event: Mapping[str, Any]) -> int:

@@ -129,7 +129,7 @@ def records_in_words(schema: Schema, steps: int | None = None) -> str:
 
 def _stage(name: str, schema: Schema, steps: int | None = None) -> str:
     each = WRITERS[schema.kind].each(schema, steps)
-    return f"draw {name}, {KINDS[schema.kind].records}{each}" if each else f"draw {name}"
+    return f"draw {name}, {records_in_words(schema, steps)}" if each else f"draw {name}"
 
 
 def write_syntheses(
