@@ -35,7 +35,7 @@ def distrusted(match, **how):
     assert "Do not sign" in made.page
     assert len(made.problems) == made.page.partition('id="problems"')[2].partition("</section>")[0].count("<li>")
     told = [word for key, value in how.items() for word in (f"--{key}", str(value))]
-    assert run_guarded(app, ["dossier", "run", "-o", "told.html", *told]) == 4
+    assert run_guarded(app, ["dossier", "run", "-o", "told.html", "--force", *told]) == 4
     assert "Do not sign" in Path("told.html").read_text(encoding="utf-8")
     return made.page
 
@@ -294,6 +294,21 @@ def test_who_decided_is_on_the_file_and_on_nothing_that_is_published(charged):
     assert not [path for path in bundle.files if b"Steward" in path.read_bytes()]
     with pytest.raises(db.errors.SettingError, match="name"):
         CapDecision(name="")
+
+
+@pytest.mark.parametrize("place", [["-o", "file.html"], []])
+def test_a_file_that_an_officer_filled_in_is_replaced_by_force_alone(charged, place, capsys):
+    page = Path(place[-1] if place else "run/internal/dossier.html")
+    assert run_guarded(app, ["dossier", "run", "--name", "Ada Steward", *place]) == 0
+    signed = page.read_text(encoding="utf-8").replace("<dd></dd>", "<dd>legitimate interest</dd>")
+    page.write_text(signed, encoding="utf-8")
+    capsys.readouterr()
+    assert run_guarded(app, ["dossier", "run", *place]) == 2
+    assert "already exists; choose another -o, or give --force" in capsys.readouterr().err
+    assert run_guarded(app, ["inspect", "run", "--images", "50", "-o", str(page)]) == 2  # no page to be made again
+    assert page.read_text(encoding="utf-8") == signed
+    assert run_guarded(app, ["dossier", "run", "--force", *place]) == 0
+    assert "legitimate interest" not in page.read_text(encoding="utf-8")
 
 
 def test_several_forgeries_are_told_at_once(attacked, capsys):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import PLACE, Config, Json
+from doublure.cli.options import PLACE, Config, Force, Json
 from doublure.cli.terminal import VerbResult
 from doublure.errors import GateFailed, counted, escaped
 
@@ -26,25 +26,28 @@ def dossier(
     name: Annotated[str | None, typer.Option(help="Who decided on cap and ε. It is not published.")] = None,
     role: Annotated[str | None, typer.Option(help="Their office.")] = None,
     date: Annotated[str | None, typer.Option(help="The day of the decision.")] = None,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> VerbResult:
     """Write a privacy officer's file of a run. Internal.
 
     It holds the claim, the assumptions to sign, who saw what, what was published, what attacks showed, and the ledger.
-    It is written in any case; a part that is missing, edited or of another run ends with exit code 4.
+    It is written in any case; a part that is missing, edited or of another run ends with exit code 4. A file that is
+    there already, and may be filled in, is replaced by --force alone.
     """
     from doublure.releasing.dossier import CapDecision
     from doublure.releasing.dossier import dossier as drawn
-    from doublure.report import check_places, named_page
-    from doublure.report.files import write_private
+    from doublure.report import named_page, write_private
     from doublure.run.folder import RunFolder
     from doublure.run.published import refuse_inside
+    from doublure.support.files import check_output, refuse_unwritable
 
     RunFolder.open(run)
     refuse_inside(run, out)
     page = named_page(out) if out is not None else run / "internal" / "dossier.html"
-    check_places(page)
+    check_output(page, forced=force)
+    refuse_unwritable(page)
     decision = CapDecision(name=name, role=role, date=date)
     made = drawn(run, ledger=ledger, decision=decision)
     write_private(page, made.page)

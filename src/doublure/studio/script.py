@@ -194,7 +194,7 @@ def dossier_words(project: Project) -> list[str]:
     said = project.answers.get("decided", {})
     told = [word for key in DECIDED if said.get(key) for word in (f"--{key}", said[key])]
     ledger = [] if project.ledger is None else ["--ledger", operand(project.ledger)]
-    return ["dossier", operand(fitted(project)), *ledger, *told]
+    return ["dossier", operand(fitted(project)), *ledger, *told, "--force"]
 
 
 QUICK = "quick"

@@ -60,6 +60,7 @@ _NAMES: Mapping[str, str] = {
     "audit": "no figures of an audit",
 }
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
+"""The beginning of a page that is made again; a privacy file, which people fill in, names another generator."""
 _LEDGER = b'{"body":'
 _KEPT = {"run.json": "a run folder", "card.json": "a bundle"}
 
