@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import SettingError
+from doublure.evaluate import inference
 from doublure.methods.method import QuestionForecast
 from doublure.methods.statistics.tables import noisy_tables
 from doublure.planning.forecasts import forecast_plan
+from doublure.training.noisy_tables import NoisyTable
 
 SCHEMA = """
 doublure: 1
@@ -165,6 +168,48 @@ def test_a_question_in_focus_is_forecast_to_be_known_better():
     ]
     words = ("well known", "roughly known", "hardly known", "lost", "not counted together")
     assert all(each.startswith(word) for each, word in zip(known, words, strict=True))
+
+
+NUMBERS = """
+doublure: 1
+kind: table
+units: 2000
+columns:
+  a: {type: integer, bounds: [0, 9], missing: false}
+  b: {type: category, values: [p, q, r], missing: false}
+  y: {type: category, values: [no, yes], missing: [NA, refused], roles: [target]}
+"""
+
+
+def _noisy(columns, cells):
+    counts = np.full([len(names) for names in cells], 200, dtype=np.int64)
+    return NoisyTable(columns=columns, cells=cells, counts=counts, standard_error=5.0)
+
+
+@pytest.mark.parametrize("pairs", [{"within": "y", "pairs": "beside"}, {"within": ""}])
+def test_the_plan_says_which_regression_is_refused_after_the_fit_and_why(pairs):
+    """The refusal is the fit's own: a number in it, no table of all three, and rows that miss the outcome."""
+    schema, all_pairs = db.Schema.parse(NUMBERS), ("a & b", "a & y", "b & y")
+    cells = {"a": tuple(map(str, range(10))), "b": ("p", "q", "r"), "y": ("no", "yes", "(missing: NA)")}
+    tables = [_noisy(own, tuple(cells[name] for name in own)) for own in (("a", "b"), ("a", "y"), ("b", "y"))]
+    syn = SimpleNamespace(schema=schema, tables=tuple(tables))
+    with pytest.raises(SettingError, match="which tables of pairs cannot leave out") as refused:
+        inference.logistic(syn, "y", "yes", ["a", "b"])
+
+    def limits(text: str, focus: tuple[str, ...], **settings: Any) -> list[str]:
+        plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp",
+                       focus=focus, **settings)  # fmt: skip
+        said = [each for question in forecast_plan(plan).questions for each in question.refused]
+        assert {f"Limit: {each}" for each in said} <= {*plan.explain().splitlines()}
+        return said
+
+    told = f"Where rows miss y, its regression on a and b is refused: {refused.value}"
+    assert limits(NUMBERS, all_pairs, **pairs) == [told]
+    assert limits(NUMBERS, all_pairs[:2], within="") == []  # it asks for no regression on both
+    assert limits(NUMBERS, all_pairs, pairs="within", within="y") == []  # a table holds all three
+    assert limits(NUMBERS.replace("missing: [NA, refused]", "missing: false"), all_pairs, **pairs) == []
+    listed = NUMBERS.replace("integer, bounds: [0, 9]", "category, values: [u, v]")
+    assert limits(listed, all_pairs, **pairs) == []  # syntheses answer it
 
 
 def test_the_command_gives_each_question_as_json(tmp_path, capsys):

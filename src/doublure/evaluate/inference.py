@@ -44,6 +44,7 @@ from scipy.stats import t as student_t
 from doublure.encode.cell_names import cell_parts, cell_places, range_ends
 from doublure.errors import SettingError
 from doublure.evaluate.logistic import CLEAR, ClearCells, clear_cells, fitted, fitted_of_pairs
+from doublure.methods.statistics.tables.focus import refused_slopes
 from doublure.results import MeanInterval
 from doublure.run.syntheses import usable_tables
 from doublure.run.synthesizer import Synthesizer
@@ -203,12 +204,8 @@ def logistic(
         tables = _tables_of_pairs(syn, target, on) if len(on) == _IN_PAIRS else []
         if tables and not _misses_outcomes(tables[0], value):
             return _logistic_of_tables(syn, tables, value, named, repeats, seed)
-        if flattened := [column for column in on if not syn.schema.columns[column].listed]:
-            message = "would have a flattened slope, from syntheses" + (
-                f": {target} has missing cells, which tables of pairs cannot leave out" if tables else ""
-            )
-            remedy = f"explain by one {'' if tables else 'or two '}column{'' if tables else 's'} at a time"
-            raise SettingError(message, field=", ".join(flattened), remedy=f"{remedy}, or declare bands as a category")
+        if (refused := refused_slopes(syn.schema.columns, target, on, of_pairs=bool(tables))) is not None:
+            raise refused
         return _logistic_by_pairs(syn, target, value, on, named, syntheses, design_effect, seed)
     table = _with_outcome(_table(syn, (*on, target)), value)
     y = _modelled(syn, table, value)

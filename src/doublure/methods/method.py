@@ -295,12 +295,14 @@ class QuestionForecast:
         distance: Expected total variation of their table, between 0 and 1.
         margin: How far the count of a cell may be off in 95 of 100 fits, in rows.
         hidden: Total variation from independence of which noise takes half; None of a column, and without pairs.
+        refused: Each logistic regression on both columns that is refused after the fit, with the reason, a sentence.
     """
 
     columns: tuple[str, ...]
     distance: float
     margin: float
     hidden: float | None
+    refused: tuple[str, ...] = ()
 
     @property
     def known(self) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from doublure.errors import SettingError, printable
+from doublure.schema.columns import Column
 from doublure.schema.rules.rule_set import computed_advice
 
 _WHOLE, _IN_PART = 8.0, 2.0
@@ -91,3 +92,26 @@ def often(weighted: float) -> float:
         weighted: w, the table's cells times their weight.
     """
     return float(weighted ** (2 / 3))
+
+
+def refused_slopes(
+    columns: Mapping[str, Column], target: str, on: Sequence[str], *, of_pairs: bool
+) -> SettingError | None:
+    """Return why a logistic regression that only syntheses can answer is refused; None of listed values alone.
+
+    Args:
+        columns: The schema's columns.
+        target: The column that is explained.
+        on: The explaining columns.
+        of_pairs: Whether tables of pairs would answer it, if no row missed the target.
+    """
+    numbers = [name for name in on if not columns[name].listed]
+    if not numbers:
+        return None
+    why = f": {printable(target)} has missing cells, which tables of pairs cannot leave out" if of_pairs else ""
+    few = "one column" if of_pairs else "one or two columns"
+    return SettingError(
+        f"would have a flattened slope, from syntheses{why}",
+        field=", ".join(numbers),
+        remedy=f"explain by {few} at a time, or declare bands as a category",
+    )

@@ -10,7 +10,7 @@ deviations; a score is 2 N D.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
@@ -21,7 +21,7 @@ from doublure.errors import counted, printable
 from doublure.intervals import IN_95_OF_100
 from doublure.methods.method import QuestionForecast, Released
 from doublure.methods.statistics.tables import plan
-from doublure.methods.statistics.tables.focus import FocusedTables, often
+from doublure.methods.statistics.tables.focus import FocusedTables, often, refused_slopes
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.schema.scalars import label
@@ -92,6 +92,7 @@ class NoiseForecast:
                 QuestionForecast(
                     columns=names, distance=self.distance(names), margin=IN_95_OF_100 * cell,
                     hidden=min(1.0, self._relation(names)) if pair else None,
+                    refused=tuple(self._refused(names)) if pair else (),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -194,6 +195,24 @@ class NoiseForecast:
         return min(1.0, math.hypot(self._relation(names), *alone)) if self._is_counted(names) else 1.0
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _refused(self, on: Sequence[str]) -> Iterator[str]:
+        """Yield a sentence about each column whose regression on two others is refused once rows miss it.
+
+        It needs the tables of all three pairs, and no table of all three columns.
+        """
+        for target in self.columns:
+            column, three = self.schema.columns[target], {*on, target}
+            if target in on or not column.listed or column.missing is False:
+                continue
+            sides = [{name, target} for name in on]
+            if (self._pairs_within and self.within in three) or not all(
+                side in self.focus or (self.within in side and self._is_counted([*side])) for side in sides
+            ):
+                continue
+            if (refused := refused_slopes(self.schema.columns, target, on, of_pairs=True)) is not None:
+                named = " and ".join(map(printable, on))
+                yield f"Where rows miss {printable(target)}, its regression on {named} is refused: {refused}"
 
     def _is_counted(self, names: Sequence[str]) -> bool:
         """Say whether a pair has a table: of two columns, one of them the target, only those within it are there."""

@@ -157,6 +157,7 @@ class TableStatistics(StatisticsStrategy[S]):
         limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
         said = (
             *(f"Focus: {each.words}" for each in forecast.questions),
+            *(f"Limit: {refused}" for each in forecast.questions for refused in each.refused),
             *([_FROM_TABLES] if forecast.questions and schema.unit.max_records > 1 else []),
             *described_relations(hidden),
             *forecast.described_target(),
