@@ -85,6 +85,15 @@ def test_bins_of_numbers_begin_at_round_ones(tmp_path, type_, bounds, first, las
     assert 5 <= len(found) <= 20
 
 
+def test_a_value_that_is_called_missing_is_counted_apart(tmp_path):
+    entry = {"name": "x", "type": "category", "values": ["(missing)", "a"], "bounds": None, "precision": None,
+             "missing": True}  # fmt: skip
+    told = DescribedTable(name="data", columns=(DescribedColumn.from_entry(entry, "x"),))
+    (tmp_path / "data.csv").write_text('x\n(missing)\n(missing)\n(missing)\n""\n""\na\n')
+    found = ReceivedTable(tmp_path / "data.csv", told, {}).distribution("x")
+    assert [(each.label, each.rows) for each in found] == [("(missing)", 3), ("(missing)", 2), ("a", 1)]
+
+
 def test_distributions_add_up_to_the_rows(table, frame):
     for name in ("sex", "age", "day", "hours", "code", "row"):
         counts = table.distribution(name)

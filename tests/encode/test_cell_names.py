@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.encode.cell_names import cell_parts, cell_places
 from doublure.encode.table_values import TableValues
 from doublure.private.queries.axes import Intervals
 from doublure.schema import Schema
+from doublure.schema.missing_states import tag_holes
 
 SCHEMA = """
 doublure: 1
@@ -86,3 +88,21 @@ def test_every_value_lies_in_the_range_that_names_its_cell(encoder):
     for age, cell in zip(ages, axis.of(encoder.compact(frame)), strict=True):
         ranges = [(part.split("..") * 2)[:2] for part in names[cell].split(" | ")]
         assert any(int(low) <= age <= int(high) for low, high in ranges)
+
+
+@pytest.mark.parametrize("kinds", ["false", "true", "[DK, a | b]"])
+def test_a_value_that_is_written_like_a_missing_cell_is_a_value(kinds):
+    values = ["(missing: DK)", "(missing)", "x | y", "x", "((missing))"]
+    job = f"{{type: category, values: {values}, missing: {kinds}}}"
+    schema = Schema.parse(f"{{doublure: 1, kind: table, units: 9, columns: {{job: {job}}}}}").resolve({})
+    column, encoder = schema.columns["job"], TableValues(schema)
+    size = encoder.domains[0].size
+    numbers = np.append(np.arange(len(values)), tag_holes(np.arange(size - len(values))))
+    cells = column.kept_cells(numbers)
+    _, names = encoder.axis(0, np.arange(size, dtype=float), np.arange(size), size)
+    assert names[: len(values)] == tuple(values)
+    assert len({*names}) == size
+    assert [bool(parts.values) for parts in cell_parts(column, names)] == [True] * len(values) + [False] * (size - 5)
+    assert cell_places(column, names, cells).tolist() == [*range(size)]
+    _, joined = encoder.axis(0, np.arange(size, dtype=float), np.arange(size) % 2, 2)
+    assert cell_places(column, joined, cells).tolist() == [place % 2 for place in range(size)]

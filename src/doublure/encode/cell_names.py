@@ -2,13 +2,14 @@
 
 A range ``30..39`` holds both ends, as ``doublure sample --given`` reads them. Cells that join several values name them
 all: neighbouring numbers by one range, others with ``|`` between them. Where there are several kinds of missing cells,
-``(missing)`` is an empty one, and ``(missing: DK)`` one of this text.
+``(missing)`` is an empty one, and ``(missing: DK)`` one of this text. A value that is written so stays a value: names
+are read by the column's own lists, and such a kind of missing has more brackets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from doublure.schema.columns import Column
 from doublure.schema.missing_states import hole_states
 
 MISSING = "(missing)"
-_OF_A_KIND = "(missing: "
+_BETWEEN = " | "
 
 
 def axis_name(column: str, encoding: RowEncoding) -> str:
@@ -50,12 +51,12 @@ def interval_names(
     lows = np.maximum(starts[begins], first)
     highs = np.minimum(np.append(starts[begins[1:]] - 1, last), last)
     texts = own.column.interval_texts(zip((lows * unit).tolist(), (highs * unit).tolist(), strict=True))
-    kinds = _kinds(own.column) if own.domain.nullable > 1 else [MISSING]
+    kinds = _kinds(own.column)[: own.domain.nullable]
     beyond = (np.append(starts, last + 1 + len(kinds)) - last - 1).astype(np.int64)
     parts: list[list[str]] = [[] for _ in range(size)]
     for begin, text in zip(begins.tolist(), texts, strict=True):
         parts[int(cells[begin])] += [text] if beyond[begin] < 0 else kinds[beyond[begin] : beyond[begin + 1]]
-    return tuple(" | ".join(names) for names in parts)
+    return tuple(_BETWEEN.join(names) for names in parts)
 
 
 def _squares(
@@ -68,25 +69,52 @@ def _squares(
     parts: list[list[str]] = [[] for _ in range(size)]
     for cell, low in zip(cells.tolist(), starts.tolist(), strict=True):
         parts[cell].append(MISSING if low > last else next(names))
-    return tuple(" | ".join(names) for names in parts)
+    return tuple(_BETWEEN.join(names) for names in parts)
 
 
 _DIGITS = 1e-14
 """Relative error of a number that was written with 15 digits, as names of cells are."""
 
 
-def cell_parts(name: str) -> list[str]:
-    """Return the values or ranges that a cell joins, without missing ones."""
-    return [part for part in name.split(" | ") if not _is_missing(part)]
+class CellParts(NamedTuple):
+    """Parts that a cell joins: values or ranges, and kinds of missing."""
+
+    values: list[str]
+    missing: list[str]
 
 
-def _is_missing(part: str) -> bool:
-    return part == MISSING or part.startswith(_OF_A_KIND)
+def cell_parts(column: Column, names: Sequence[str]) -> list[CellParts]:
+    """Return what each cell joins: the longest parts that the column lists, as a text may hold what joins them."""
+    kinds = _kinds(column)
+    joined, found = {text for text in (*_labels(column), *kinds) if _BETWEEN in text}, []
+    for name in names:
+        parts = _longest(name.split(_BETWEEN), joined)
+        found.append(
+            CellParts([each for each in parts if each not in kinds], [each for each in parts if each in kinds])
+        )
+    return found
+
+
+def _longest(parts: list[str], joined: Collection[str]) -> list[str]:
+    found = []
+    while parts:
+        ends = range(len(parts), 1, -1) if joined else ()
+        end = next((each for each in ends if _BETWEEN.join(parts[:each]) in joined), 1)
+        found.append(_BETWEEN.join(parts[:end]))
+        parts = parts[end:]
+    return found
+
+
+def _labels(column: Column) -> list[str]:
+    return column.interval_texts((code, code) for code in range(len(column.domain))) if column.listed else []
 
 
 def _kinds(column: Column) -> list[str]:
-    """Return the name of each kind of missing cell, the empty one first."""
-    return [MISSING, *(f"{_OF_A_KIND}{text})" for text in column.missing_texts[1:])]
+    """Return the name of each kind of missing cell, the empty one first; none is a value's."""
+    names, values = [MISSING, *(f"(missing: {text})" for text in column.missing_texts[1:])], {*_labels(column)}
+    while values.intersection(names):
+        names = [f"({name})" if name in values else name for name in names]
+    return names
 
 
 def _missing_places(column: Column, names: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -94,7 +122,7 @@ def _missing_places(column: Column, names: Sequence[str]) -> npt.NDArray[np.int6
 
     Where all kinds count alike they share a cell. Earlier versions gave each kind a cell of one name, in order.
     """
-    parts = [(part, number) for number, name in enumerate(names) for part in name.split(" | ") if _is_missing(part)]
+    parts = [(part, number) for number, own in enumerate(cell_parts(column, names)) for part in own.missing]
     cells, known, kinds = [number for _, number in parts] or [-1], dict(parts), _kinds(column)
     if len(known) == len(parts) > 1:
         return np.array([known.get(kind, -1) for kind in kinds])
@@ -103,7 +131,7 @@ def _missing_places(column: Column, names: Sequence[str]) -> npt.NDArray[np.int6
 
 def range_ends(column: Column, name: str) -> list[tuple[float, float]]:
     """Return the lowest and the highest number of each range that a cell joins."""
-    ends = [(part.split("..")[0], part.split("..")[-1]) for part in cell_parts(name)]
+    ends = [(part.split("..")[0], part.split("..")[-1]) for part in cell_parts(column, [name])[0].values]
     return [(column.number_of(low), column.number_of(high)) for low, high in ends]
 
 
@@ -120,8 +148,8 @@ def cell_places(column: Column, names: Sequence[str], cells: pd.Series[Any]) -> 
     place[missing] = _missing_places(column, names)[hole_states(kept[missing])]
     numbers = kept[~missing]
     if column.listed:
-        known = {part: number for number, name in enumerate(names) for part in cell_parts(name)}
-        texts = np.array([known.get(column.text_of(code), -1) for code in range(len(column.domain))])
+        known = {part: number for number, own in enumerate(cell_parts(column, names)) for part in own.values}
+        texts = np.array([known.get(text, -1) for text in _labels(column)])
         place[~missing] = texts[numbers.astype(np.int64)]
         return place
     begins = sorted((low, number) for number, name in enumerate(names) for low, _ in range_ends(column, name))

@@ -202,12 +202,12 @@ def logistic(
     if not any({*on, target}.issubset(table.columns) for table in syn.tables):
         _require_counted(syn, (*on, target))
         tables = _tables_of_pairs(syn, target, on) if len(on) == _IN_PAIRS else []
-        if tables and not _misses_outcomes(tables[0], value):
+        if tables and not _misses_outcomes(syn, tables[0], value):
             return _logistic_of_tables(syn, tables, value, named, repeats, seed)
         if (refused := refused_slopes(syn.schema.columns, target, on, of_pairs=bool(tables))) is not None:
             raise refused
         return _logistic_by_pairs(syn, target, value, on, named, syntheses, design_effect, seed)
-    table = _with_outcome(_table(syn, (*on, target)), value)
+    table = _with_outcome(syn, _table(syn, (*on, target)), value)
     y = _modelled(syn, table, value)
     rows = _sampled(syn, seed)
     axes = [
@@ -545,32 +545,33 @@ def _mean(table: NoisyTable, at: Floats, spread: Floats, repeats: float) -> tupl
     return value, math.sqrt((sampling + noise) / rows**2 + float(share**2 @ spread))
 
 
-def _known_outcomes(table: NoisyTable, value: object) -> npt.NDArray[np.bool_]:
+def _known_outcomes(syn: Synthesizer, table: NoisyTable, value: object) -> npt.NDArray[np.bool_]:
     """Return ``(values,)`` whether each cell of a table's last axis is left in: missing ones where the value is one.
 
     Raises:
         SettingError: A cell counts missing cells together with values.
     """
-    names = table.cells[-1]
-    known = np.array([bool(cell_parts(name)) for name in names])
+    names, column = table.cells[-1], syn.schema.columns[table.columns[-1]]
+    parts = cell_parts(column, names)
+    known = np.array([bool(each.values) for each in parts])
     if value in [name for name, told in zip(names, known, strict=True) if not told]:
         return np.ones(len(names), dtype=np.bool_)
-    if mixed := [name for name in names if 0 < len(cell_parts(name)) < name.count(" | ") + 1]:
+    if mixed := [name for name, each in zip(names, parts, strict=True) if each.values and each.missing]:
         message = "was counted together with missing cells, which cannot be left out"
         raise SettingError(message, field=f"{table.columns[-1]} = {mixed[0]}", remedy=_MORE)
     return known
 
 
-def _with_outcome(table: NoisyTable, value: object) -> NoisyTable:
+def _with_outcome(syn: Synthesizer, table: NoisyTable, value: object) -> NoisyTable:
     """Return a table without the missing cells of its last axis, unless the value is one."""
-    known = _known_outcomes(table, value)
+    known = _known_outcomes(syn, table, value)
     names = tuple(name for name, told in zip(table.cells[-1], known, strict=True) if told)
     return replace(table, cells=(*table.cells[:-1], names), counts=np.ascontiguousarray(table.counts[..., known]))
 
 
-def _misses_outcomes(table: NoisyTable, value: object) -> bool:
+def _misses_outcomes(syn: Synthesizer, table: NoisyTable, value: object) -> bool:
     """Return whether more rows of a table miss the outcome than noise hides."""
-    missing = table.counts[..., ~_known_outcomes(table, value)]
+    missing = table.counts[..., ~_known_outcomes(syn, table, value)]
     return float(missing.sum()) > CLEAR * table.standard_error * math.sqrt(missing.size)
 
 
@@ -694,7 +695,7 @@ def _logistic_by_pairs(
     seed: int,
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
-    tables = [_with_outcome(_table(syn, (column, target)), value) for column in on]
+    tables = [_with_outcome(syn, _table(syn, (column, target)), value) for column in on]
     modelled = [_modelled(syn, table, value) for table in tables]
     drawn = _sampled(syn, seed)
     axes = [

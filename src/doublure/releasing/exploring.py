@@ -157,26 +157,26 @@ class ReceivedTable:
         """
         asked, told = self._conditions(where), self._column(column)
         edges = None if told.labelled or told.numbering is not None else self._edges(told)
-        counts: Counter[str] = Counter()
+        counts: Counter[str | None] = Counter()  # None: missing, whatever a value is called
         for batch in self._batches():
             cells = batch[column][_fitting(batch, asked)]
             if edges is None:
-                counts.update(_MISSING if pd.isna(cell) else told.text(cell) for cell in cells)
+                counts.update(None if pd.isna(cell) else told.text(cell) for cell in cells)
                 continue
             known = cells[~pd.isna(cells)].astype(np.float64)
-            counts[_MISSING] += len(cells) - len(known)
+            counts[None] += len(cells) - len(known)
             places = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
             for place, number in zip(*np.unique(places, return_counts=True), strict=True):
                 counts[_bin(told, edges[place], edges[place + 1])] += int(number)
         every = counts.total()
         if edges is None:
-            chosen = counts.most_common(_BINS)
+            chosen = [(_MISSING if label is None else label, number) for label, number in counts.most_common(_BINS)]
             rest = every - sum(number for _, number in chosen)
             chosen += [(counted(len(counts) - len(chosen), "other"), rest)] if rest else []
         else:
             labels = [_bin(told, low, high) for low, high in itertools.pairwise(edges)]
-            labels += [_MISSING] if counts[_MISSING] else []
             chosen = [(label, counts[label]) for label in labels]
+            chosen += [(_MISSING, counts[None])] if counts[None] else []
         return [ValueCount(label=label, rows=rows, share=rows / every if every else 0.0) for label, rows in chosen]
 
     def rows(self, where: Mapping[str, object] | None = None, most: int = 50) -> list[dict[str, str]]:
