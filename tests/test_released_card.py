@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -110,11 +112,19 @@ def test_the_middle_margin_is_the_headline(world, parse_card):
     )
 
 
-def test_counts_of_a_column_from_several_tables_carry_the_noise_of_all(world):
+def test_counts_of_the_same_rows_are_averaged_and_those_of_other_rows_added_up(world):
     _, syn = world
     (one,) = (table for table in syn.tables if table.columns == ("sex",))
-    twice = count_margins(syn.schema, [one, one])["columns"]["sex"]
-    assert twice == math.ceil(1.96 * math.sqrt(2) * one.standard_error)
+    joined = replace(
+        one, cells=((" | ".join(one.cells[0]),),), counts=one.counts.sum(keepdims=True), standard_error=1.0
+    )
+    visits = SimpleNamespace(
+        columns=syn.schema.columns, only_columns=True, one_record=True, public_units=syn.schema.public_units
+    )
+    for schema, factor in ((syn.schema, 1 / math.sqrt(2)), (visits, math.sqrt(2))):
+        twice = count_margins(schema, [one, one])["columns"]["sex"]
+        assert twice == math.ceil(1.96 * factor * one.standard_error)
+    assert count_margins(syn.schema, [joined, one]) == count_margins(syn.schema, [one])
     assert count_margins(syn.schema, []) is None
 
 

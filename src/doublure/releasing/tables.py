@@ -146,8 +146,9 @@ def count_margins(schema: ResolvedSchema, tables: Iterable[NoisyTable]) -> dict[
     1.96 standard errors around a noisy count hold the count of the private data with a confidence of 95 %: the noise is
     (discrete) Gaussian. It follows from the plan, so it costs nothing and reveals nothing about the data.
 
-    A count that is added up from several tables of a column, such as those of first and of later rows, has at most the
-    root of their summed squares.
+    Several tables of a column that count the same rows in the same cells are averaged by precision, as the fit does it;
+    of others the finest has the count of a value. In related tables they count first and later rows: a count that is
+    added up from them has at most the root of their summed squares.
 
     Args:
         schema: The schema of the columns.
@@ -157,15 +158,24 @@ def count_margins(schema: ResolvedSchema, tables: Iterable[NoisyTable]) -> dict[
         ``confidence``, ``units`` (their number, declared or bought) and ``columns``: name -> margin in records;
         None where no column was counted.
     """
-    squares: dict[str, float] = {}
+    counted: dict[str, list[NoisyTable]] = {}
     for table in tables:
         if len(table.columns) == 1 and table.columns[0] in schema.columns:
-            name = table.columns[0]
-            squares[name] = squares.get(name, 0.0) + table.standard_error**2
-    if not squares:
+            counted.setdefault(table.columns[0], []).append(table)
+    if not counted:
         return None
-    columns = {name: cell_margin(math.sqrt(square)) for name, square in squares.items()}
+    spread = _spread_of_average if schema.only_columns and not schema.one_record else _spread_of_sum
+    columns = {name: cell_margin(spread(own)) for name, own in counted.items()}
     return {"confidence": CONFIDENCE, "units": schema.public_units, "columns": columns}
+
+
+def _spread_of_sum(tables: Sequence[NoisyTable]) -> float:
+    return math.hypot(*(table.standard_error for table in tables))
+
+
+def _spread_of_average(tables: Sequence[NoisyTable]) -> float:
+    finest = max((table.cells for table in tables), key=lambda cells: len(cells[0]))
+    return 1 / math.hypot(*(1 / table.standard_error for table in tables if table.cells == finest))
 
 
 def cell_margin(standard_error: float) -> int:
