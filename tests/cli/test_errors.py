@@ -419,6 +419,12 @@ def test_a_usage_error_names_the_flag(doublure, words):
     assert error["remedy"].startswith("see doublure")
 
 
+@pytest.mark.parametrize("words", ["budget show", "budget verify", "fit people.csv --plan plan.json -o run"])
+def test_a_ledger_that_is_not_named_can_be_found(doublure, words):
+    line = doublure(*words.split()).line
+    assert "run.json of a fit says where its ledger is, and doublure budget init makes one; see doublure" in line
+
+
 MEANT = {
     "budgte show x.ledger": "doublure has no command 'budgte'; did you mean budget? see doublure",
     "ledger x.ledger": "did you mean doublure budget? see doublure --help",

@@ -83,6 +83,8 @@ def test_a_column_that_is_counted_beside_another_has_no_error_of_its_own():
 def test_a_want_of_another_key_names_the_keys_and_one_of_a_computed_column_its_source():
     with pytest.raises(SettingError, match=r"within must be at most 1"):
         least({"column": "age", "within": 2})
+    with pytest.raises(SettingError, match=r"want 1 is no mapping, such as \{column: age, within: 0\.02\}"):
+        least("age")
     with pytest.raises(SettingError, match=r"within is missing"):
         least({"column": "age"})
     with pytest.raises(SettingError, match=r"do not know \(mean\); they know column, pair, value, rows, within"):

@@ -336,6 +336,8 @@ def _usage(error: Any) -> SettingError:
     short = min(names, key=len, default="")
     if kind == "MissingParameter" and short.startswith("-") and short != field:
         message = f"is missing ({short} for short)"
+    if kind == "MissingParameter" and str(field).lstrip("-") == "ledger":
+        remedy = f"run.json of a fit says where its ledger is, and doublure budget init makes one; {remedy}"
     known = [name.lstrip("-") for name in getattr(error, "possibilities", None) or ()]
     if near := nearest_name(str(field).lstrip("-"), known):
         remedy = f"did you mean --{near}? {remedy}"

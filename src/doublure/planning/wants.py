@@ -244,6 +244,8 @@ def _fault(error: ValidationError) -> str:
             f"has a key that wants do not know ({', '.join(unknown)}); they know {', '.join(WantedError.model_fields)}"
         )
     first = every[0]
+    if first["type"] == "model_type":
+        return "is no mapping, such as {column: age, within: 0.02}"
     place = ".".join(str(part) for part in first["loc"])
     said = worded(first)
     return f"{printable(place)} {said}" if place else said
