@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fixed_noise import FixedNoise
 
 import doublure as db
 from doublure.errors import SchemaError
@@ -25,6 +26,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     pattern_bits,
 )
 from doublure.schema import Schema
+from doublure.schema.missing_states import hole_states
 
 NONVOTERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "nonvoters.csv.gz"
 
@@ -220,6 +222,35 @@ def test_a_rare_kind_of_missing_comes_out(tmp_path: Path) -> None:
         assert 10 < (rows[name] == "unknown").sum() < 110
     assert rows["day"].isna().sum() < 50  # a kind that is declared and that nobody has
     assert rows["job"].isna().sum() == pytest.approx(500, abs=70)
+
+
+@pytest.mark.parametrize("drawn_last", [{"within": ""}, {"pairs": "beside"}, {"pairs": "within"}])
+@pytest.mark.parametrize("empty", [0.0, 0.3])
+def test_an_empty_cell_that_nobody_declared_comes_out_of_no_noise(
+    drawn_last: Mapping[str, str], empty: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may occur, and is in the domain; where it does, it comes out in its share."""
+    FixedNoise().install(monkeypatch)
+    rng, rows = np.random.default_rng(3), 2000
+    shares = [0.0, 0.4, 0.3, 0.2, 0.1] if not empty else [empty, 0.3, 0.2, 0.1, 0.1]
+    cells = {"job": ["", "a", "b", "NA", "DK"], "n": ["", "1", "7", "-7", "-8"], "day": ["", "2020-02-03", "2021-04-05",
+             "never", "unknown"], "y": ["", "no", "yes", "NA", "DK"]}  # fmt: skip
+    data = pd.DataFrame({name: rng.choice(own, rows, p=shares) for name, own in cells.items()})
+    schema = Schema.parse("""{doublure: 1, kind: table, units: 2000, columns: {
+      job: {type: category, values: [a, b], missing: [NA, DK]},
+      n: {type: integer, bounds: [0, 99], missing: [-7, -8]},
+      day: {type: date, bounds: [2020-01-01, 2024-12-31], missing: [never, unknown]},
+      y: {type: category, values: ["no", "yes"], missing: [NA, DK], roles: [target]}}}""")
+    made = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", fit_steps=50,
+                   **({} if "within" in drawn_last else {"within": "y"}), **drawn_last)  # fmt: skip
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0, delta=1e-6)
+    syn = db.fit(data, made, ledger=ledger, seed=1)
+    drawn = syn.sample(rows, seed=1)
+    for name in cells:
+        states = hole_states(syn.schema.columns[name].kept_numbers(drawn[name]))
+        assert (states > 0).mean() == pytest.approx(sum(shares[3:]), abs=0.08)
+        gone = np.isnan(syn.schema.columns[name].kept_numbers(drawn[name])) & (states == 0)
+        assert gone.mean() == (pytest.approx(empty, abs=0.08) if empty else 0.0)
 
 
 def test_kinds_of_missing_that_noise_hides_are_rare_and_many_of_them_few() -> None:

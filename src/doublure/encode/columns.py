@@ -89,7 +89,7 @@ class ListedEncoding:
     @property
     def domain(self) -> IntegerDomain:
         """The places of its values."""
-        return with_states(self.column.integer_domain(), self.missing)
+        return with_states(self.column, self.missing)
 
     @property
     def cells(self) -> Floats:

@@ -53,7 +53,7 @@ class NumericEncoding(ABC):
     @property
     def domain(self) -> IntegerDomain:
         """The integers that stand for its values."""
-        return with_states(self.column.integer_domain(), self.missing)
+        return with_states(self.column, self.missing)
 
     @property
     def missing(self) -> int:
@@ -221,9 +221,12 @@ def holes_beyond(numbers: Floats, codes: Floats | Ints, first: float) -> Floats:
     return np.where(beyond, tag_holes(states), numbers)
 
 
-def with_states(domain: IntegerDomain, states: int) -> IntegerDomain:
-    """Return a domain with an integer for each state of a missing cell."""
-    return domain if domain.nullable == states else replace(domain, nullable=states)
+def with_states(column: Column, states: int) -> IntegerDomain:
+    """Return a column's domain with an integer for each state of a missing cell."""
+    domain = column.integer_domain()
+    if domain.nullable == states:
+        return domain
+    return replace(domain, nullable=states, undeclared_empty=column.undeclared_empty)
 
 
 def snapped_numbers(column: Column, values: Floats) -> Floats:

@@ -93,8 +93,11 @@ class PointEncoding:
     @cached_property
     def domain(self) -> CurveDomain:
         """The places of the curve."""
-        last = len(self._kept) * self._square - 1
-        return CurveDomain(first=0, last=last, nullable=self._both[0].missing_states, square=self._square)
+        last, column = len(self._kept) * self._square - 1, self._both[0]
+        return CurveDomain(
+            first=0, last=last, nullable=column.missing_states, undeclared_empty=column.undeclared_empty,
+            square=self._square,
+        )  # fmt: skip
 
     @cached_property
     def _halvings(self) -> int:

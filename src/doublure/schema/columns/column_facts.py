@@ -170,6 +170,11 @@ class ColumnFacts(Frozen):
         return len(self.missing_texts)
 
     @property
+    def undeclared_empty(self) -> bool:
+        """Whether an empty cell is a kind beside several texts, and none of them."""
+        return self.missing_states > 1 and isinstance(self.missing, tuple) and "" not in self.missing
+
+    @property
     def may_be_missing(self) -> bool:
         """Whether a cell may be empty, as far as declared."""
         return self.missing is True or isinstance(self.missing, tuple)

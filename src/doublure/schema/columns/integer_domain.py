@@ -55,6 +55,7 @@ class IntegerDomain:
         first: The lowest integer.
         last: The highest.
         nullable: How many integers after the last stand for missing: one, or one a declared kind.
+        undeclared_empty: Whether the first of several kinds is an empty cell that is not declared.
         ordered: Whether neighbours belong together.
         unit: The number that one integer stands for; a list counts places.
         spikes: Integers that are declared to stand out.
@@ -73,6 +74,7 @@ class IntegerDomain:
     ordered: bool = False
     unit: float = 1.0
     spikes: tuple[int, ...] = ()
+    undeclared_empty: bool = False
 
     def __post_init__(self) -> None:
         """Refuse ends that are no integers in order."""

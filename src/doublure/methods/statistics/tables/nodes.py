@@ -357,7 +357,7 @@ class Node:
             missing = (before * precision + missing * own) / (precision + own)
         variances = np.append(len(body) * self.variance, np.full(kinds, 1 / (precision + own)))
         apart = (total - body.sum() - missing.sum()) / variances.sum()  # with the body they add up to all rows
-        return body, _likely_states(missing + apart * variances[1:], variances[1:], total=total)
+        return body, self._likely_states(missing + apart * variances[1:], variances[1:], total=total)
 
     def take_posterior(self, missing: Floats) -> None:
         """Take the leaves' masses of the column's posterior.
@@ -380,10 +380,17 @@ class Node:
         kinds = self.states
         body, states = np.split(self.single, [self.size - kinds])
         body_variance, variance = np.split(self.single_variance, [self.size - kinds])
-        states = _likely_states(states, variance, total=total)
+        states = self._likely_states(states, variance, total=total)
         left = max(total - float(states.sum()), _LEAST)
         self.believed = np.append(self.likely_counts(body, body_variance, total=left), states)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
+
+    def _likely_states(self, counts: Floats, variances: Floats, *, total: float) -> Floats:
+        """Return the likely rows ``(kinds,)`` of kinds of missing cells, which leave some for the values."""
+        found = posterior_states(counts, variances, total=total)
+        if is_noise(self.leaves.domain, counts, variances):
+            found[0] = 0.0
+        return found * min(1.0, total / (float(found.sum()) + 1))
 
     def likely_counts(self, counts: Floats, variances: Floats, *, total: float) -> Floats:
         """Return likely counts ``(m,)`` of the coarse groups, adding up to a total.
@@ -413,17 +420,24 @@ class Node:
         return np.bincount(self.fine, self.leaves.mass, self.fine_size)
 
 
-def _likely_states(counts: Floats, variances: Floats, *, total: float) -> Floats:
-    """Return the likely rows ``(kinds,)`` of kinds of missing cells, which leave some for the values."""
-    found = posterior_states(counts, variances, total=total)
-    return found * min(1.0, total / (float(found.sum()) + 1))
-
-
+_CLEAR = 3.0
+"""Deviations of noise from which on an undeclared empty cell is believed."""
 _LEAST = 1e-12
 _SURE = 100.0
 """Precision of a column's total, in that of a group's count: it is known from all columns together."""
 _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""
+
+
+def is_noise(domain: IntegerDomain, counts: Floats, variances: Floats) -> bool:
+    """Return whether noise alone may have made undeclared empty cells; declared kinds are rare, and not gone.
+
+    Args:
+        domain: Of the column.
+        counts: ``(kinds,)`` noisy counts of its kinds of missing.
+        variances: ``(kinds,)`` of their noise.
+    """
+    return domain.undeclared_empty and bool(counts[0] <= _CLEAR * math.sqrt(variances[0]))
 
 
 def _both(known: tuple[Floats, float], counts: Floats, precision: float) -> tuple[Floats, float]:

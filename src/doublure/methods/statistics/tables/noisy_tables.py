@@ -53,7 +53,7 @@ from doublure.methods.statistics.tables.missing_blocks import (
     heaviest,
     join_neighbours,
 )
-from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, make_posterior
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts, is_noise, make_posterior
 from doublure.methods.statistics.tables.public_counts import CHANCE, PublicCounts
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Lattices, Patterns, PeriodParts, Table
@@ -64,7 +64,7 @@ from doublure.training.job import Job
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _FEWEST, _MOST_OWN = 10, 36
-_LEAST_NOISE, _LEAST_ROWS = 1e-9, 1.0
+_LEAST_NOISE, _LEAST_ROWS, _NO_ROWS = 1e-9, 1.0, 1e-3
 _CHANCE = 0.8
 """√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
 _PUBLISHED = {plan.TARGET, plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
@@ -215,9 +215,10 @@ class NoisyTables:
         """
         size, values = self.nodes[0].size if self.nodes else 0, len(self.target_rows)
         found = None if self.target is None else self._agrees(self.target_part, self.nodes[0].coarse)
+        excluded = np.tile(self.target_rows <= _NO_ROWS, (size, 1))
         if found is None or self.target is None:
-            return np.zeros((size, values), dtype=np.bool_)
-        return ~found[:, (np.arange(values) >= values - self.target.nullable).astype(np.int64)]
+            return excluded
+        return excluded | ~found[:, (np.arange(values) >= values - self.target.nullable).astype(np.int64)]
 
     def may_meet(self, parent: int, child: int) -> Mask | None:
         """Return ``(f, f')``: which fine groups of two nodes may meet, where the parent is the patterns; None: all."""
@@ -354,6 +355,9 @@ class NoisyTables:
         gain = self._rows_variance / (self._rows_variance + variances.sum())
         total = max(self.rows + gain * (float(counts.sum()) - self.rows), _LEAST_ROWS)  # all rows, from both
         self.target_rows = np.maximum(posterior_counts(counts, variances, total=total), _LEAST_ROWS)
+        first = len(counts) - (0 if self.target is None else self.target.nullable)
+        if self.target is not None and is_noise(self.target, counts[first:], variances[first:]):
+            self.target_rows[first] = _NO_ROWS
         self.target_precision = precision
 
     def _count_columns(self) -> None:
