@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from planting import plant
 
 from doublure.drafting.draft import drafted
 from doublure.drafting.metadata.codebook import further, read, read_facts, write
@@ -18,6 +19,7 @@ from doublure.drafting.misfits import misfits
 from doublure.errors import DoublureError, SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import models
+from doublure.schema.columns.number import BoundedColumn
 
 TESTS = Path(__file__).resolve().parents[1]
 HARD = """
@@ -234,6 +236,29 @@ def test_a_row_that_cannot_be_meant_is_named(tmp_path: Path, rows: str, place: s
         drafted(None, tmp_path / "codes.csv")
     assert place in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def check_which_bound_is_wrong(folder: Path) -> None:
+    for lower, upper, wrong in (
+        ("07:30", "never", "upper"),
+        ("never", "07:30", "lower"),
+        ("never", "ever", "lower"),
+        ("09:30", "07:30", "lower"),
+    ):
+        (folder / "codes.csv").write_text(f"column,type,lower,upper,missing\na,time,{lower},{upper},false\n")
+        with pytest.raises(SchemaError) as caught:
+            drafted(None, folder / "codes.csv")
+        assert str(caught.value.field).endswith(f"row 2, {wrong}")
+
+
+def test_which_bound_is_wrong_does_not_hang_on_a_wording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_which_bound_is_wrong(tmp_path)
+    said = "f'a bound is no {self.type}; write one'"  # as one that cannot be read is told
+    plant(
+        monkeypatch, BoundedColumn, "_bounds_fit",
+        ("'bounds are not in order; write [lower, upper] with lower < upper'", said),
+    )  # fmt: skip
+    check_which_bound_is_wrong(tmp_path)
 
 
 def test_a_codebook_of_another_form_is_told(tmp_path: Path) -> None:

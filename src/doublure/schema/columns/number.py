@@ -40,6 +40,14 @@ _COARSE_REAL = 1e8
 _TWO = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(?:-|–|:|;|to|\.\.\.)\s*([+-]?\d+(?:\.\d+)?)", re.ASCII)
 
 
+class BoundsFault(ValueError):
+    """A column cannot have these bounds."""
+
+
+class UnorderedBounds(BoundsFault):
+    """The lower bound is not below the upper one; each of them can be read."""
+
+
 class BoundedColumn(Column):
     """A column of numbers in order, between bounds."""
 
@@ -177,11 +185,11 @@ class BoundedColumn(Column):
             return self
         lower, upper = self.ends
         if not lower < upper:
-            raise ValueError("bounds are not in order; write [lower, upper] with lower < upper")
+            raise UnorderedBounds("bounds are not in order; write [lower, upper] with lower < upper")
         if not math.isfinite(upper - lower) or (self.unit and max(-lower, upper) / self.unit > EXACT):
-            raise ValueError("bounds are wider than float64 can count; narrow them")
+            raise BoundsFault("bounds are wider than float64 can count; narrow them")
         if self.grid[0] > self.grid[1]:
-            raise ValueError("bounds hold no value with that precision or step; widen them")
+            raise BoundsFault("bounds hold no value with that precision or step; widen them")
         if self.fact("zero_inflated") and not lower <= 0 <= upper:
             raise ValueError("zero_inflated needs bounds that contain 0; widen them or remove zero_inflated")
         return self

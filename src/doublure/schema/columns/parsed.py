@@ -15,7 +15,7 @@ from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
-from doublure.schema.columns.number import BoundedColumn
+from doublure.schema.columns.number import BoundedColumn, BoundsFault
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn
 from doublure.schema.scalars import Misfit
 
@@ -228,7 +228,7 @@ def _end_in(column: ParsedColumn, end: object) -> float:
     """
     found = parsed_number(column, end)
     if found is None:
-        raise ValueError(f"a bound is no {column.type}; {column.example or column.expected}")
+        raise BoundsFault(f"a bound is no {column.type}; {column.example or column.expected}")
     return found
 
 
