@@ -104,7 +104,7 @@ RUN = {"attacks", "evolution", "extending", "images", "latent", "promise", "rela
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
-    "sources": "databases/test_page.py",
+    "sources": "databases/test_page.py", "statistics": "methods/test_equations.py",
 }  # fmt: skip
 """Pages whose examples another file of tests runs."""
 TYPED = {"choosing-epsilon", "index", "install"}
