@@ -238,6 +238,29 @@ def test_a_row_that_cannot_be_meant_is_named(tmp_path: Path, rows: str, place: s
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        ({"type": "integer", "bounds": "[-1, 5]", "roles": "[weight]"}, "roles"),
+        ({"type": "integer", "bounds": "[0, 5]", "edges": "[3, 2]"}, "edges"),
+        ({"type": "integer", "bounds": "[0, 5]", "spikes": "[7]"}, "spikes"),
+        ({"type": "integer", "bounds": "[0, 999]", "dtype": "int8"}, "dtype"),
+        ({"type": "integer", "bounds": "[1, 5]", "zero_inflated": "true"}, "zero_inflated"),
+        ({"type": "category", "values": "[a, b, a]"}, "values"),
+        ({"type": "category", "values": "[a, b]", "other": "NA", "missing": "[NA]"}, "other"),
+        ({"type": "category", "values": "[a, b]", "missing": "true", "roles": "[condition]"}, "missing"),
+        ({"type": "category", "values": "[a, b]", "shares": "{a: 0.5, b: 0.4}", "roles": "[condition]"}, "shares"),
+    ],
+)
+def test_the_key_that_is_wrong_is_named(tmp_path: Path, facts: dict[str, str], key: str) -> None:
+    told = {"missing": "false", **facts}
+    cells = ",".join('"' + said.replace('"', '""') + '"' for said in told.values())
+    (tmp_path / "codes.csv").write_text(f"column,{','.join(told)}\na,{cells}\n")
+    with pytest.raises(SchemaError) as caught:
+        drafted(None, tmp_path / "codes.csv")
+    assert str(caught.value.field) == f"codes.csv row 2, {key}"
+
+
 def check_which_bound_is_wrong(folder: Path) -> None:
     for lower, upper, wrong in (
         ("07:30", "never", "upper"),
@@ -253,10 +276,9 @@ def check_which_bound_is_wrong(folder: Path) -> None:
 
 def test_which_bound_is_wrong_does_not_hang_on_a_wording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_which_bound_is_wrong(tmp_path)
-    said = "f'a bound is no {self.type}; write one'"  # as one that cannot be read is told
     plant(
         monkeypatch, BoundedColumn, "_bounds_fit",
-        ("'bounds are not in order; write [lower, upper] with lower < upper'", said),
+        ("'are not in order; write [lower, upper] with lower < upper'", "'is no time of the values; see step'"),
     )  # fmt: skip
     check_which_bound_is_wrong(tmp_path)
 

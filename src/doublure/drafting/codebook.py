@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import AnyColumn, Column
-from doublure.schema.columns.number import BoundsFault, UnorderedBounds
-from doublure.schema.fact_states import Frozen
+from doublure.schema.columns.number import UnorderedBounds
+from doublure.schema.fact_states import Frozen, KeyFault
 from doublure.schema.kinds import KINDS
 from doublure.schema.messages import finding
 from doublure.schema.rule_files import with_files
@@ -116,13 +116,13 @@ class Entry:
     def _misfit(self, error: ValidationError, plain: Mapping[str, Any]) -> SchemaError:
         path, message, remedy = finding(error)
         given = {*self.facts, "description", "missing"}
-        told = ["bounds"] if isinstance(_fault(error), BoundsFault) else re.findall(r"\w+", message)
-        words = [*path[2:], *told]
+        fault = _fault(error)
+        told = [*path[2:], *([fault.key] if isinstance(fault, KeyFault) else [])]
         lacking = str(path[-1]) if error.errors()[0]["type"] == "missing" else "type"
-        key = next((_KEY_OF.get(word, word) for word in words if word in given), _KEY_OF.get(lacking, lacking))
+        key = next((_KEY_OF.get(word, word) for word in told if word in given), _KEY_OF.get(lacking, lacking))
         if error.errors()[0]["type"] == "extra_forbidden":
             message, remedy = f"does not go with type {plain['type']}", "leave it empty, or change the type"
-        elif key == "lower" and not isinstance(_fault(error), UnorderedBounds) and self._reads_lower(plain):
+        elif key == "lower" and not isinstance(fault, UnorderedBounds) and self._reads_lower(plain):
             key = "upper"
         return SchemaError(message, field=f"{self.place}, {key}", remedy=remedy)
 
