@@ -104,7 +104,7 @@ RUN = {"attacks", "evolution", "extending", "images", "latent", "promise", "rela
 """Pages whose examples run below, each in a way of its own."""
 ELSEWHERE = {
     "federated": "federated/test_page.py", "inference": "test_syntheses.py", "own-table": "end_to_end/test_cases.py",
-    "sources": "databases/test_page.py",
+    "sources": "databases/test_page.py", "statistics": "methods/test_equations.py",
 }  # fmt: skip
 """Pages whose examples another file of tests runs."""
 TYPED = {"choosing-epsilon", "index", "install"}
@@ -156,12 +156,18 @@ def test_a_method_for_images_works(tmp_path):
 def test_what_is_added_from_outside_works(tmp_path):
     claim, typed, sampled, attacked, measured = lines_of(EXTENDING[0], tmp_path)
     assert claim.startswith("(ε=1, δ=1e-06)-differentially private for one person")
-    assert typed == "True department"
+    assert typed == "True"
     assert sampled == "0.2 1"
     assert attacked == "Most common value"
     assert measured == "Values that are gone"
     assert "Values that are gone" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (tmp_path / "run" / "executed.json").is_file()
+
+
+def test_a_query_of_ones_own_works(tmp_path):
+    """Its sensitivity, its partitions and its mutant: tests/private/queries/test_own_query.py."""
+    assert lines_of(EXTENDING[3], tmp_path) == ["apple fig"]
+    assert "count common values" in (tmp_path / "fruit" / "executed.json").read_text(encoding="utf-8")
 
 
 @exhaustive

@@ -74,7 +74,7 @@ def same_accesses(written: object, own: Sequence[Mapping[str, Any]]) -> bool:
         return False
     if not all(isinstance(each, Mapping) and isinstance(each.get(_PURPOSE), str) for each in written):
         return False
-    same = [_without_words(each) for each in written] == [_without_words(each) for each in own]
+    same = [without_purpose(each) for each in written] == [without_purpose(each) for each in own]
     return same and not exchanged([each[_PURPOSE] for each in written], [each[_PURPOSE] for each in own])
 
 
@@ -83,5 +83,6 @@ def exchanged(written: Sequence[str], own: Sequence[str]) -> bool:
     return any(said != purpose and said in own for said, purpose in zip(written, own, strict=True))
 
 
-def _without_words(access: Mapping[str, Any]) -> dict[str, Any]:
+def without_purpose(access: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what binds of an access's :meth:`Access.to_json`."""
     return {key: said for key, said in access.items() if key != _PURPOSE}

@@ -20,6 +20,7 @@ from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
 from doublure.measures.images.texture import measure_texture
 from doublure.schema import Schema
+from doublure.support.progress import forecast_rest
 
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
 
@@ -360,13 +361,31 @@ class Told:
         self.reached[list(self.stages)[-1]] = done
 
 
+def test_the_rest_is_forecast_by_what_each_classifier_takes(schema, monkeypatch):
+    """A forest after the network is no second network: the forecast is right where each takes what is said."""
+    told, forecasts, took = Told(), [], 0
+    told.at = lambda done: forecasts.append((took, forecast_rest(took, done, told.stages["train classifiers"])))
+
+    def predict(name, training, classes, test, n_classes, *more):
+        nonlocal took
+        took += students.COSTS[name]
+        return np.full((len(test), n_classes), 1 / n_classes)
+
+    monkeypatch.setattr("doublure.measures.images.evaluation.predict", predict)
+    evaluate_images(schema, made(60, 1), made(80, 2), made(40, 3), progress=told)
+    said = [(gone, left) for gone, left in forecasts if left is not None]
+    assert len(said) == 3 * len(students.USUAL) - 1
+    assert all(gone + left == pytest.approx(took) for gone, left in said)
+    assert students.COSTS.keys() == students.CLASSIFIERS.keys()
+
+
 def test_it_is_told_how_far_students_are(schema, monkeypatch):
     told, sets = Told(), (made(60, 1), made(80, 2), made(40, 3))
     with monkeypatch.context() as patched:
         patched.setattr(students, "LEAST_STEPS", 1)
         evaluate_images(schema, *sets, classifiers=("cnn", "logistic"), progress=told)
-    assert told.stages == {"train classifiers": 6, "compare images": None}
-    assert told.reached == {"train classifiers": 6}
+    assert told.stages == {"train classifiers": 63, "compare images": None}
+    assert told.reached == {"train classifiers": 63}
     monkeypatch.setattr(students, "LEAST_STEPS", AS_FIXED["LEAST_STEPS"])
     steps = students.count_steps(300)
     told.stage("train", steps)

@@ -25,6 +25,7 @@ from doublure.errors import (
     SchemaError,
     SettingError,
 )
+from doublure.federated import wire
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import VERSION, plan_digest
@@ -534,6 +535,65 @@ def test_plans_are_compared_by_what_binds_in_them():
     plan = plan_of(with_owners(SEVERAL))
     assert plan_digest(replace(plan, seconds_estimate=1.0)) == plan_digest(plan)
     assert plan_digest(plan_of(with_owners(SEVERAL), 19.0)) != plan_digest(plan)
+
+
+def reworded(plan):
+    return replace(plan, touches=tuple(replace(each, purpose=f"to {each.purpose}") for each in plan.touches))
+
+
+def with_last(plan, **change):
+    return replace(plan, touches=(*plan.touches[:-1], replace(plan.touches[-1], **change)))
+
+
+OTHERWISE = {
+    "noise": lambda plan: with_last(plan, event=replace(plan.touches[-1].event, scale=1.0)),
+    "tables": lambda plan: with_last(plan, event=replace(plan.touches[-1].event, tables=99)),
+    "price": lambda plan: with_last(plan, epsilon=0.5),
+    "delta": lambda plan: with_last(plan, delta=0.5),
+    "fact": lambda plan: with_last(plan, path="columns.age.bounds"),
+    "whole": lambda plan: with_last(plan, whole=True),
+    "estimated": lambda plan: with_last(plan, estimated=True),
+    "order": lambda plan: replace(plan, touches=plan.touches[::-1]),
+    "number": lambda plan: replace(plan, touches=plan.touches[:-1]),
+    "more": lambda plan: replace(plan, touches=(*plan.touches, plan.touches[-1])),
+}
+
+
+def check_words_alone_are_free(folder):
+    """An owner whose version words purposes otherwise takes part; one that pays for anything else does not."""
+    folder.mkdir()
+    made = Federation(folder, plan_of(with_owners(LEARNED)), dealt(people(60), folder / "clients", 1, "who"))
+    said = Message({"version": VERSION, "plan": plan_digest(made.plan), "ask": "hello", "run": "one"}, {})
+    assert made.owner(1, reworded(made.plan)).answer(said).words["refused"] is None
+    for otherwise in OTHERWISE.values():
+        for plan in (otherwise(made.plan), reworded(otherwise(made.plan))):
+            assert made.owner(1, plan).answer(said).words["refused"] == "it has another plan"
+
+
+def test_words_of_purposes_are_compared_by_nobody(tmp_path):
+    check_words_alone_are_free(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("without_purpose(access.to_json())", "access.to_json()"),
+        ("without_purpose(access.to_json())", "{'event': without_purpose(access.to_json())['event']}"),
+        ("without_purpose(access.to_json()) | held", "held"),
+        ("without_purpose(access.to_json()) | held", "without_purpose(access.to_json())"),
+    ],
+    ids=["words count", "prices do not", "events do not", "facts do not"],
+)
+def test_plans_compared_by_more_or_by_less_are_caught(monkeypatch, tmp_path, edit):
+    plant(monkeypatch, wire, "_binding", edit)
+    with pytest.raises(AssertionError):
+        check_words_alone_are_free(tmp_path / "f")
+
+
+def test_accesses_that_stand_in_another_order_are_caught(monkeypatch, tmp_path):
+    plant(monkeypatch, wire, "plan_digest", ("plan.touches", "sorted(plan.touches, key=str)"))
+    with pytest.raises(AssertionError):
+        check_words_alone_are_free(tmp_path / "f")
 
 
 def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):

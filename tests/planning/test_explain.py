@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +11,9 @@ import pytest
 import doublure as db
 from doublure.access import Access
 from doublure.methods import choice
+from doublure.planning import Plan
 from doublure.planning.explain import _figures, _noise, _price, describe_budget, duration, explain
+from doublure.planning.forecasts import forecast_plan
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 LOTS = GaussianEvent(noise_multiplier=1.25, sample_rate=0.1, steps=200)
@@ -103,6 +106,19 @@ def test_a_reason_is_a_note_and_everything_else_a_warning(small):
         f"Note: {reason}",
         f"Warning: {warning}",
     ]
+
+
+def test_what_is_a_reason_does_not_hang_on_its_words(small):
+    """Nor what is about the accountant, which a forecast leaves out; both are known of a plan that is read again."""
+    reason = choice.sentence(small.declared, 1.0)
+    made = replace(small.plan, warnings=(reason, str(reason)))
+    assert [line.partition(":")[0] for line in explain(made).splitlines() if str(reason) in line] == ["Note", "Warning"]
+    assert forecast_plan(made).warnings == (str(reason),)
+    assert small.plan.accountant == "rdp"
+    for plan in (small.plan, Plan.from_json(json.loads(json.dumps(small.plan.to_json())))):
+        (note,) = (said for said in plan.warnings if "accountant rdp" in said)
+        assert note not in forecast_plan(plan).warnings
+        assert forecast_plan(replace(plan, warnings=(str(note),))).warnings == (note,)
 
 
 def test_what_touches_records_stands_under_a_heading_with_the_total_below(small):

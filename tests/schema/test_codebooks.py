@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from planting import plant
 
 from doublure.drafting.draft import drafted
 from doublure.drafting.metadata.codebook import further, read, read_facts, write
@@ -18,6 +19,7 @@ from doublure.drafting.misfits import misfits
 from doublure.errors import DoublureError, SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import models
+from doublure.schema.columns.number import BoundedColumn
 
 TESTS = Path(__file__).resolve().parents[1]
 HARD = """
@@ -234,6 +236,51 @@ def test_a_row_that_cannot_be_meant_is_named(tmp_path: Path, rows: str, place: s
         drafted(None, tmp_path / "codes.csv")
     assert place in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        ({"type": "integer", "bounds": "[-1, 5]", "roles": "[weight]"}, "roles"),
+        ({"type": "integer", "bounds": "[0, 5]", "edges": "[3, 2]"}, "edges"),
+        ({"type": "integer", "bounds": "[0, 5]", "spikes": "[7]"}, "spikes"),
+        ({"type": "integer", "bounds": "[0, 999]", "dtype": "int8"}, "dtype"),
+        ({"type": "integer", "bounds": "[1, 5]", "zero_inflated": "true"}, "zero_inflated"),
+        ({"type": "category", "values": "[a, b, a]"}, "values"),
+        ({"type": "category", "values": "[a, b]", "other": "NA", "missing": "[NA]"}, "other"),
+        ({"type": "category", "values": "[a, b]", "missing": "true", "roles": "[condition]"}, "missing"),
+        ({"type": "category", "values": "[a, b]", "shares": "{a: 0.5, b: 0.4}", "roles": "[condition]"}, "shares"),
+    ],
+)
+def test_the_key_that_is_wrong_is_named(tmp_path: Path, facts: dict[str, str], key: str) -> None:
+    told = {"missing": "false", **facts}
+    cells = ",".join('"' + said.replace('"', '""') + '"' for said in told.values())
+    (tmp_path / "codes.csv").write_text(f"column,{','.join(told)}\na,{cells}\n")
+    with pytest.raises(SchemaError) as caught:
+        drafted(None, tmp_path / "codes.csv")
+    assert str(caught.value.field) == f"codes.csv row 2, {key}"
+
+
+def check_which_bound_is_wrong(folder: Path) -> None:
+    for lower, upper, wrong in (
+        ("07:30", "never", "upper"),
+        ("never", "07:30", "lower"),
+        ("never", "ever", "lower"),
+        ("09:30", "07:30", "lower"),
+    ):
+        (folder / "codes.csv").write_text(f"column,type,lower,upper,missing\na,time,{lower},{upper},false\n")
+        with pytest.raises(SchemaError) as caught:
+            drafted(None, folder / "codes.csv")
+        assert str(caught.value.field).endswith(f"row 2, {wrong}")
+
+
+def test_which_bound_is_wrong_does_not_hang_on_a_wording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_which_bound_is_wrong(tmp_path)
+    plant(
+        monkeypatch, BoundedColumn, "_bounds_fit",
+        ("'are not in order; write [lower, upper] with lower < upper'", "'is no time of the values; see step'"),
+    )  # fmt: skip
+    check_which_bound_is_wrong(tmp_path)
 
 
 def test_a_codebook_of_another_form_is_told(tmp_path: Path) -> None:

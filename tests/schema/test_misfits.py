@@ -68,6 +68,9 @@ def test_every_cell_is_listed(tmp_path: Path, form: str) -> None:
     counts = list_misfits(Schema.parse(TEXT), data, tmp_path / "out.csv")  # type: ignore[arg-type]
     assert rows(tmp_path / "out.csv") == WANTED
     assert counts[CountedMisfit("job", OUTSIDE, MisfitReason.UNREAD)] == 1
+    assert {each.reason for each in counts if each.column == "age"} == {
+        MisfitReason.FRACTION, MisfitReason.UNREAD, MisfitReason.BEYOND,
+    }  # fmt: skip
     assert sum(counts.values()) == len(WANTED)
     assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
 

@@ -14,7 +14,6 @@ from studios import StudioClient, said_again
 from doublure.drafting.form_hints import form_hint
 from doublure.drafting.metadata.codebook import facts_in_words
 from doublure.schema.columns import type_named
-from doublure.schema.columns.number_cells import NOT_WHOLE
 from doublure.schema.columns.spelling import TextMarks
 from doublure.studio.server import running
 
@@ -336,7 +335,7 @@ def test_a_hint_without_public_words_names_what_is_read_and_an_example():
     for name, parts in said.items():
         line = form_hint(type_named(name).model_construct(), TextMarks(), ["2024-01-31", "1,000 to 2,000"]).line
         assert all(part in line for part in parts), name
-    integer = form_hint(type_named("integer").model_construct(), TextMarks(), (), NOT_WHOLE)
+    integer = form_hint(type_named("integer").model_construct(), TextMarks(), (), fractions=True)
     assert integer.line.startswith("declare type: real, with a precision; or format: #.##0")
     assert form_hint(type_named("category").model_construct(), TextMarks(), ["DD.MM.YYYY"]).line == ""
 

@@ -289,12 +289,12 @@ def write(kept: Mapping[str, int]) -> None:
 
 
 def _show() -> None:
+    for line in broken_rules():
+        print(line)
     for name, tree, text in files():
         counts = {what: count(name, tree, text) for what, count in COUNTED.items()}
         if any(counts.values()):
             print(name, *(f"{count} {what}" for what, count in counts.items() if count), sep="; ")
-    for line in broken_rules():
-        print(line)
 
 
 def main(words: list[str]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from doublure.drafting.check import Check
     from doublure.drafting.draft import Draft
+    from doublure.drafting.misfits import MisfitReason
     from doublure.drafting.relations import OpenRoot
     from doublure.schema import Schema
 
@@ -250,8 +251,7 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     notes = NOTES[described.kind](described, data)
     counts = list_misfits(described, data, out, notes=notes, force=force)
     lines = [
-        f"# {printable(column)} ({count} ×): {why}"
-        f"{_form_of(described, column, why) if reason is MisfitReason.UNREAD else ''}"
+        f"# {printable(column)} ({count} ×): {why}{_form_of(described, column, reason) if reason.unread else ''}"
         for (column, why, reason), count in counts.items()
     ]
     lines.append(f"# Wrote {out}: {counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
@@ -273,13 +273,17 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 
 
-def _form_of(schema: Schema, name: str, why: str) -> str:
+def _form_of(schema: Schema, name: str, reason: MisfitReason) -> str:
     """Return how another form of a column's cells is declared, behind a semicolon; empty without a hint."""
     from doublure.drafting.form_hints import form_hint
+    from doublure.drafting.misfits import MisfitReason
 
     column = schema.columns.get(name)
     words = () if column is None or column.description is None else (column.description,)
-    found = "" if column is None else form_hint(column, schema.cell_form.marks, words, why).line
+    if column is None:
+        return ""
+    fractions = reason is MisfitReason.FRACTION
+    found = form_hint(column, schema.cell_form.marks, words, fractions=fractions).line
     return f"; {found}" if found else ""
 
 

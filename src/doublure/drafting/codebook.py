@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import AnyColumn, Column
-from doublure.schema.fact_states import Frozen
+from doublure.schema.columns.number import UnorderedBounds
+from doublure.schema.fact_states import Frozen, KeyFault
 from doublure.schema.kinds import KINDS
 from doublure.schema.messages import finding
 from doublure.schema.rule_files import with_files
@@ -115,25 +116,31 @@ class Entry:
     def _misfit(self, error: ValidationError, plain: Mapping[str, Any]) -> SchemaError:
         path, message, remedy = finding(error)
         given = {*self.facts, "description", "missing"}
-        words = [*path[2:], *re.findall(r"\w+", message)]
+        fault = _fault(error)
+        told = [*path[2:], *([fault.key] if isinstance(fault, KeyFault) else [])]
         lacking = str(path[-1]) if error.errors()[0]["type"] == "missing" else "type"
-        key = next((_KEY_OF.get(word, word) for word in words if word in given), _KEY_OF.get(lacking, lacking))
+        key = next((_KEY_OF.get(word, word) for word in told if word in given), _KEY_OF.get(lacking, lacking))
         if error.errors()[0]["type"] == "extra_forbidden":
             message, remedy = f"does not go with type {plain['type']}", "leave it empty, or change the type"
-        elif key == "lower" and self._fits_twice(plain, message):
+        elif key == "lower" and not isinstance(fault, UnorderedBounds) and self._reads_lower(plain):
             key = "upper"
         return SchemaError(message, field=f"{self.place}, {key}", remedy=remedy)
 
     @staticmethod
-    def _fits_twice(plain: Mapping[str, Any], message: str) -> bool:
-        """Return whether bounds have not this fault where the lower one is both, so that it is in the upper one."""
+    def _reads_lower(plain: Mapping[str, Any]) -> bool:
+        """Return whether the lower bound as both has no fault but its order, so that a fault is in the upper one."""
         if not isinstance(bounds := plain.get("bounds"), list) or not bounds:
             return False
         try:
             _OneColumn.model_validate({"columns": {"": {**plain, "bounds": bounds[:1] * 2}}})
         except ValidationError as error:
-            return finding(error)[1] != message
+            return isinstance(_fault(error), UnorderedBounds)
         return True
+
+
+def _fault(error: ValidationError) -> object:
+    """Return what a validator of this package raised; None where pydantic's own found the fault."""
+    return error.errors()[0].get("ctx", {}).get("error")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from doublure.drafting.forms import dates
 from doublure.schema.columns import Column, label
 from doublure.schema.columns.date_format import DateFormat, is_iso
-from doublure.schema.columns.number_cells import NOT_WHOLE
 from doublure.schema.columns.patterns import EXAMPLE
 from doublure.schema.columns.spelling import TextMarks
 
@@ -56,14 +55,14 @@ class FormHint(NamedTuple):
     proposed: str = ""
 
 
-def form_hint(column: Column, marks: TextMarks, words: Iterable[str], why: str = "") -> FormHint:
+def form_hint(column: Column, marks: TextMarks, words: Iterable[str], *, fractions: bool = False) -> FormHint:
     """Return the hint for cells of a column that cannot be read.
 
     Args:
         column: The column.
         marks: How text writes dates and numbers where the column does not say it.
         words: Public texts about it: of a codebook, or a description.
-        why: They cannot be read, in words.
+        fractions: Whether they are numbers, and not whole where they have to be.
 
     Example:
         >>> from doublure.schema.columns.datetime import DatetimeColumn
@@ -79,7 +78,7 @@ def form_hint(column: Column, marks: TextMarks, words: Iterable[str], why: str =
         read = f"as {now}" if now else f"in ISO 8601, as {_iso(column)}"
         return _hint(read, "date_format", such, form if form != now else "")
     if column.plain:
-        if why == NOT_WHOLE:
+        if fractions:
             return FormHint("declare type: real, with a precision; or format: #.##0, if a point parts thousands")
         now = column.fact("format")
         comma = marks.decimal or "."

@@ -29,6 +29,7 @@ from doublure.data.tables.rules import find_violations
 from doublure.drafting.owner_notes import OwnerNote
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
+from doublure.schema.columns.number_cells import NotWholeNumbers
 from doublure.schema.distinct_cells import distinct
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
@@ -52,6 +53,7 @@ class MisfitReason(Enum):
     """A kind of misfit."""
 
     UNREAD = "the cell cannot be read"
+    FRACTION = "the cell is a number, and not whole"
     EMPTY = "the cell is empty"
     BEYOND = "the cell lies beyond the bounds"
     GAP = "a step has no value"
@@ -59,6 +61,11 @@ class MisfitReason(Enum):
     RULE = "the row breaks a rule"
     KEPT = "the row breaks a rule that synthetic rows keep all the same"
     WHOLE = "the series together break a rule"
+
+    @property
+    def unread(self) -> bool:
+        """Whether the cell cannot be read, so that another form of it may have to be declared."""
+        return self in (MisfitReason.UNREAD, MisfitReason.FRACTION)
 
     @property
     def tolerated(self) -> bool:
@@ -285,8 +292,7 @@ def _of_column(
     refused_empty = None if empty is None else (empty, MisfitReason.EMPTY)
     codes, uniques = distinct(raw)
     lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
-    unread = _reasons(uniques, lenient, name)
-    why = [None if said is None else (said, MisfitReason.UNREAD) for said in unread]
+    why = _reasons(uniques, lenient, name)
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
     read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
     nothing, beyond = read.isna().to_numpy(), _beyond(read, column)
@@ -307,13 +313,17 @@ def _of_column(
     return found, read.iloc[codes].reset_index(drop=True)
 
 
-def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[str | None]:
-    """Return why each of some distinct cells cannot be read, found by halves; None where it can."""
+def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[tuple[str, MisfitReason] | None]:
+    """Return why each of some distinct cells cannot be read, in words and as a reason; None where it can.
+
+    They are found by halves.
+    """
     try:
         cells.canonical(pd.Series([*uniques], dtype=object), column, name)
     except DataError as error:
         if len(uniques) == 1:
-            return [error.message]
+            fraction = isinstance(error, NotWholeNumbers)
+            return [(error.message, MisfitReason.FRACTION if fraction else MisfitReason.UNREAD)]
         half = len(uniques) // 2
         return [*_reasons(uniques[:half], column, name), *_reasons(uniques[half:], column, name)]
     return [None] * len(uniques)

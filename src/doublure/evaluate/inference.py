@@ -149,7 +149,7 @@ def mean(syn: Synthesizer, column: str, *, design_effect: float = 1.0, seed: int
         >>> age.low < age.value < age.high
         True
     """
-    return _estimate_mean(syn, column, _sampled(syn, seed), design_effect)
+    return _estimate_mean(syn, column, _sampled(syn, seed), _repeats(syn, design_effect))
 
 
 def logistic(
@@ -206,7 +206,7 @@ def logistic(
             return _logistic_of_tables(syn, tables, value, named, repeats, seed)
         if (refused := refused_slopes(syn.schema.columns, target, on, of_pairs=bool(tables))) is not None:
             raise refused
-        return _logistic_by_pairs(syn, target, value, on, named, syntheses, design_effect, seed)
+        return _logistic_by_pairs(syn, target, value, on, named, syntheses, repeats, seed)
     table = _with_outcome(syn, _table(syn, (*on, target)), value)
     y = _modelled(syn, table, value)
     rows = _sampled(syn, seed)
@@ -275,7 +275,7 @@ def estimate(
         >>> found.low < found.value < found.high
         True
     """
-    found = _by_syntheses(syn, ask, columns, syntheses, design_effect, seed, n)
+    found = _by_syntheses(syn, ask, columns, syntheses, _repeats(syn, design_effect), seed, n)
     if len({*columns}) <= _IN_PAIRS or any({*columns} <= {*table.columns} for table in usable_tables(syn)):
         return found
     return tuple(each if each.note else replace(each, note=_TOGETHER) for each in found)
@@ -350,7 +350,7 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
     for column, own in syn.schema.columns.items():
         there = own.kept_numbers(real[column]) if column in counted and own.adds_up else np.zeros(0)
         there = there[~np.isnan(there)]
-        each = _estimate_mean(syn, column, rows) if len(there) else None
+        each = _estimate_mean(syn, column, rows, _repeats(syn)) if len(there) else None
         if each is not None and all(map(math.isfinite, (each.low, each.high, *each.naive))):
             found.append(
                 MeanInterval(
@@ -364,7 +364,7 @@ def means_beside_real(syn: Synthesizer, real: pd.DataFrame, seed: int) -> tuple[
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 
-def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame, design_effect: float = 1.0) -> IntervalEstimate:
+def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame, repeats: float) -> IntervalEstimate:
     """Return :func:`mean`, with synthetic rows that are there already."""
     table = _table(syn, (column,))
     cells = AxisCells(syn, column, table.cells[0], rows)
@@ -375,7 +375,7 @@ def _estimate_mean(syn: Synthesizer, column: str, rows: pd.DataFrame, design_eff
         columns=table.columns, cells=(tuple(np.array(table.cells[0], dtype=object)[there]),),
         counts=table.counts[there], standard_error=table.standard_error,
     )  # fmt: skip
-    value, error = _mean(known, cells.at[there], cells.spread[there], _repeats(syn, design_effect))
+    value, error = _mean(known, cells.at[there], cells.spread[there], repeats)
     numbers = cells.numbers[np.isfinite(cells.numbers)]
     found, own = _estimate(f"mean of {column}", value, error, cells.naive_mean(numbers)), syn.schema.columns[column]
     found = _noted(syn, found if own.ends is None else found.within(*own.ends))
@@ -484,7 +484,7 @@ def _by_syntheses(
     ask: Callable[[pd.DataFrame], Mapping[str, tuple[float, float]]],
     columns: Sequence[str],
     syntheses: Syntheses,
-    design_effect: float,
+    repeats: float,
     seed: int,
     n: int | None = None,
 ) -> tuple[IntervalEstimate, ...]:
@@ -494,7 +494,7 @@ def _by_syntheses(
     if not drawn:
         raise SettingError("are none", field="syntheses", remedy="draw two or more, or say how many")
     found, rows, unknown = [_asked(ask, frame, columns) for frame in drawn], len(drawn[0]), (math.nan, math.inf)
-    repeats, each = _repeats(syn, design_effect), rows / syn.default_n
+    each = rows / syn.default_n
     return tuple(
         combine(
             *zip(*(one.get(name, unknown) for one in found), strict=True), each=each, design_effect=repeats, name=name
@@ -691,7 +691,7 @@ def _logistic_by_pairs(
     on: Sequence[str],
     reference: Mapping[str, object],
     syntheses: Syntheses,
-    design_effect: float,
+    repeats: float,
     seed: int,
 ) -> tuple[IntervalEstimate, ...]:
     """Return :func:`logistic` of columns that were counted in pairs, from several syntheses."""
@@ -720,7 +720,7 @@ def _logistic_by_pairs(
         at[seen], errors[seen] = fitted(design[:, seen], counts, np.array([0.0, 1.0]), 0.0)
         return dict(zip(names, zip(at, errors**2, strict=True), strict=True))
 
-    return _by_syntheses(syn, ask, (*on, target), syntheses, design_effect, seed)
+    return _by_syntheses(syn, ask, (*on, target), syntheses, repeats, seed)
 
 
 def _checked_effect(design_effect: float) -> float:
@@ -730,7 +730,7 @@ def _checked_effect(design_effect: float) -> float:
     return float(design_effect)
 
 
-def _repeats(syn: Synthesizer, design_effect: float) -> float:
+def _repeats(syn: Synthesizer, design_effect: float = 1.0) -> float:
     """Return how often the sampling of rows counts: by the design, and by the most rows of a unit."""
     return _checked_effect(design_effect) * syn.schema.most_records
 

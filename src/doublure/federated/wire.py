@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
+from doublure.access import Access, without_purpose
 from doublure.planning import Plan
 from doublure.private.queries.axes import axes_from_message, axes_to_message, whole
 from doublure.private.queries.counts import Counts
 from doublure.support.messages import Message, malformed
 
-VERSION = 7
-"""Version of the format. In version 6 gaps between moments were differences; in version 5 no identities were counted;
-in version 4 no hours were; in version 3 owners were told the schema where nothing is learned; in version 2 words and
-arrays travelled apart; in version 1 owners declared no units."""
+VERSION = 8
+"""Version of the format. In version 7 the words of purposes were compared; in version 6 gaps between moments were
+differences; in version 5 no identities were counted; in version 4 no hours were; in version 3 owners were told the
+schema where nothing is learned; in version 2 words and arrays travelled apart; in version 1 they declared no units."""
 HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
 CHARGED = "charged"
 """Key of an owner's final answer whether a run stays charged."""
@@ -31,9 +33,18 @@ _FREE = ("seconds_estimate", "memory_bytes", "warnings")
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of the binding part of a plan."""
-    said = json.loads(json.dumps(plan.to_json()))
+    """Return the SHA-256 of the binding part of a plan.
+
+    Versions may word the purpose of an access differently. What an owner pays for is the rest: the events, their
+    prices, order and number, the fact that each learns, and how its noise is held to its claim.
+    """
+    said = json.loads(json.dumps({**plan.to_json(), "touches": [_binding(access) for access in plan.touches]}))
     return Message({key: value for key, value in said.items() if key not in _FREE}).sha256
+
+
+def _binding(access: Access) -> dict[str, Any]:
+    held = {"path": access.path, "estimated": access.estimated, "whole": access.whole}
+    return without_purpose(access.to_json()) | held
 
 
 def encode_counts(query: Counts) -> Message:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from doublure.methods import presets
 from doublure.methods.guided.settings import ImageGuidedSettings
+from doublure.methods.presets import ChoiceReason
 from doublure.methods.registry import AUTO as AUTO
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.schema.kinds import ByKind
 from doublure.training.image_gan_settings import label_counts
 
-_CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"
 _DELTA = 1e-5
 """The δ at which the noise of a labeller is forecast: the choice follows from ε alone."""
@@ -24,15 +23,15 @@ def method_for(schema: Schema, epsilon: float) -> str:
     return _choice(schema, epsilon)[0]
 
 
-def sentence(schema: Schema, epsilon: float) -> str:
+def sentence(schema: Schema, epsilon: float) -> ChoiceReason:
     """Return a plan's sentence about the choice."""
     name, reason = _choice(schema, epsilon)
-    return f"{_CHOSEN}{name} here: {reason}"
+    return ChoiceReason(f"method auto is {name} here: {reason}")
 
 
 def is_reason(said: str) -> bool:
     """Whether one of a plan's sentences gives the reason of ``auto`` or tells of a preset, which is no warning."""
-    return said.startswith(_CHOSEN) or presets.is_sentence(said)
+    return isinstance(said, ChoiceReason)
 
 
 def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:

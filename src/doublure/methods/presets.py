@@ -13,8 +13,6 @@ from doublure.errors import SettingError
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.support.guessing import Registry
 
-_PREFIX = "preset "
-
 
 @dataclass(frozen=True)
 class PaperPreset:
@@ -99,7 +97,13 @@ def with_preset(name: str, kind: str, settings: Mapping[str, Any]) -> tuple[str,
     return preset.method, {**preset.settings[kind], **settings}
 
 
-def sentence(name: str) -> str:
+class ChoiceReason(str):
+    """A plan's sentence on why a method or its settings were chosen, which is no warning."""
+
+    __slots__ = ()
+
+
+def sentence(name: str) -> ChoiceReason:
     """Return a plan's sentence about a preset, with what does better.
 
     Example:
@@ -107,12 +111,7 @@ def sentence(name: str) -> str:
         'preset chen2021: method latentgan as in Chen et al. 2021. The setting teacher=mixture did better on digits'
     """
     preset = PRESETS[name]
-    return f"{_PREFIX}{name}: method {preset.method} as in {preset.paper}. {preset.better}"
-
-
-def is_sentence(said: str) -> bool:
-    """Whether one of a plan's sentences is about a preset, which is no warning."""
-    return said.startswith(_PREFIX)
+    return ChoiceReason(f"preset {name}: method {preset.method} as in {preset.paper}. {preset.better}")
 
 
 def meant_by(method: str) -> str | None:

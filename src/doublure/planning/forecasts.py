@@ -11,7 +11,7 @@ from doublure.methods import registry
 from doublure.methods.choice import is_reason
 from doublure.methods.method import ErrorForecast, QuestionForecast
 from doublure.planning.explain import duration
-from doublure.planning.planner import LOOSER
+from doublure.planning.planner import AccountantNote
 from doublure.planning.plans import Plan
 from doublure.schema.scalars import label
 
@@ -104,7 +104,7 @@ def forecast_plan(plan: Plan) -> PlanForecast:
         target=target,
         questions=() if errors is None else errors.questions,
         sentences=tuple(said),
-        warnings=tuple(warning for warning in plan.warnings if not is_reason(warning) and warning != LOOSER),
+        warnings=tuple(said for said in plan.warnings if not is_reason(said) and not isinstance(said, AccountantNote)),
         seconds=plan.seconds_estimate,
     )
 

@@ -46,7 +46,6 @@ AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
 
-LOOSER = "accountant rdp is looser than pld: it needs more noise for the same epsilon"
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PRINTED = 4  # significant digits of an ε that follows from the noise
 _EXACT, _EXACT_COUNTS = "the operating system's own stream, exact rounded normals", "exact discrete Gaussian"
@@ -432,8 +431,14 @@ def _guarantee(
     return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
 
 
+class AccountantNote(str):
+    """A plan's warning about its accountant."""
+
+    __slots__ = ()
+
+
 def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
-    found, epsilon = [], claim.epsilon
+    found, epsilon = list[str](), claim.epsilon
     units = schema.public_units
     if claim.delta is not None and claim.delta > 0.1 / units:
         found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary_delta(units):.0e} is customary")
@@ -444,6 +449,6 @@ def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...]
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
-        found.append(LOOSER)
+        found.append(AccountantNote("accountant rdp is looser than pld: it needs more noise for the same epsilon"))
     found += [f"{path}: {message}" for path, message in schema.cautions]
     return tuple(found)

@@ -21,6 +21,20 @@ UNDECLARED: Undeclared = "undeclared"
 Declared = TypeVar("Declared")
 
 
+class KeyFault(ValueError):
+    """A key of a column contradicts itself or another key.
+
+    Args:
+        key: The key.
+        said: What is wrong with it, and behind a semicolon the remedy.
+        subject: What that is said of; None: the key.
+    """
+
+    def __init__(self, key: str, said: str, *, subject: str | None = None) -> None:
+        super().__init__(f"{subject or key} {said}")
+        self.key = key
+
+
 class Frozen(Model):
     """A part of a schema: a model that refuses unknown keys and cannot be changed."""
 

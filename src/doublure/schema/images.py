@@ -180,6 +180,11 @@ class ImageSchema(Schema):
         return {**({} if self.label is None else {LABEL: self.label}), **self.attributes}
 
     @property
+    def label_of_attributes(self) -> LabelColumn | None:
+        """The label, if it is made of the data's attributes."""
+        return self.label if self.label is not None and self.label.attributes else None
+
+    @property
     def named_beside(self) -> list[str]:
         """The columns of the data, beside pixels and label, that are read: the unit's id, then the attributes."""
         return [*([] if self.unit.id is None else [self.unit.id]), *self.attributes]

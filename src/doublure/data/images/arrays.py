@@ -113,8 +113,9 @@ class _NamedSource(_ArraySource):
 
     @override
     def check_more(self, schema: ImageSchema) -> None:
-        if schema.label is not None and schema.label.attributes:
-            self._asked, self._places = schema.label, self._places_of(schema.label.attributes)
+        self._asked = schema.label_of_attributes
+        if self._asked is not None:
+            self._places = self._places_of(self._asked.attributes)
         elif schema.label is not None:
             self._refuse_other_than_one_each(self._labels_name())
         for name in schema.named_beside:

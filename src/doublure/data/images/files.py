@@ -264,10 +264,9 @@ class ParquetSource(ImageSource):
 
     @override
     def check_more(self, schema: ImageSchema) -> None:
-        if schema.label is not None:
-            self._asked = schema.label if schema.label.attributes else None
-            if self._asked is None:
-                labels_among(self._labels, self.name)
+        self._asked = schema.label_of_attributes
+        if schema.label is not None and self._asked is None:
+            labels_among(self._labels, self.name)
         for name in (*(self._asked.attributes if self._asked else ()), *schema.named_beside):
             if name not in self._columns:
                 what = f"is not a column of {printable(self.name)}"
@@ -291,7 +290,7 @@ class ParquetSource(ImageSource):
 
     @override
     def has_labels(self, schema: ImageSchema) -> bool:
-        return self.labelled or bool(schema.label and schema.label.attributes)
+        return self.labelled or schema.label_of_attributes is not None
 
     @override
     def labels(self, known: Collection[str] = ()) -> Any:

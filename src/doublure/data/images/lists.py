@@ -86,7 +86,7 @@ class ListSource(ImageSource):
 
     @override
     def has_labels(self, schema: ImageSchema) -> bool:
-        return self.labelled or bool(schema.label and schema.label.attributes)
+        return self.labelled or schema.label_of_attributes is not None
 
     @override
     def check_more(self, schema: ImageSchema) -> None:
@@ -106,8 +106,8 @@ class ListSource(ImageSource):
                 remedy="name each picture once, from the table's own folder on",
                 faults=self._faults,
             )
+        self._asked = schema.label_of_attributes
         if schema.label is not None:
-            self._asked = schema.label if schema.label.attributes else None
             self.table.check_names(schema.label.attributes or [labels_among(self._labels, self.name)])
         self.table.check_names(schema.named_beside)
 

@@ -139,7 +139,7 @@ class ImageSource(ABC):
         if schema.label is not None and not self.has_labels(schema):
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
-        if schema.label is not None and schema.label.attributes and not self.attributes:
+        if schema.label_of_attributes is not None and not self.attributes:
             remedy = f"give a table with a column for each, or arrays with their {ATTRIBUTE_NAMES} beside the labels"
             raise DataError("are named in the schema, and not in the data", field="label.attributes", remedy=remedy)
         if schema.named_beside and not self.columned:

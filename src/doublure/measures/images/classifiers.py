@@ -53,6 +53,9 @@ CLASSIFIERS: dict[ClassifierName, str] = {
 USUAL: tuple[ClassifierName, ...] = ("cnn", "mlp", "logistic", "forest")
 """Classifiers trained by default."""
 
+COSTS: dict[ClassifierName, int] = {"cnn": 20, "resnet": 200, "mlp": 1, "logistic": 1, "forest": 4}
+"""Time that each takes beside the others, measured on 2,000 to 8,000 images of 28 to 32 pixels with one core."""
+
 EPOCHS = 10
 LEAST_STEPS = 200
 BATCH = 128

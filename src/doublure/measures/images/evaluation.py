@@ -27,6 +27,7 @@ from doublure.measures.images.attributes import attribute_scores, say_attributes
 from doublure.measures.images.averaging import all_averaged, averaged, averaging_note
 from doublure.measures.images.classifiers import (
     CLASSIFIERS,
+    COSTS,
     EPOCHS,
     LEAST_STEPS,
     USUAL,
@@ -185,11 +186,12 @@ def evaluate_images(
     listener, asked = progress or SilentProgress(), () if skipped else tuple(classifiers)
     kept = resamples or Resamples(seed=seed)
     if asked:
-        listener.stage("train classifiers", len(asked) * len(_ROLES))
+        listener.stage("train classifiers", _cost(asked))
     scores = tuple(
-        _train(classifier, small, training_sets, seed, listener, place, kept) for place, classifier in enumerate(asked)
+        _train(classifier, small, training_sets, seed, listener, _cost(asked[:place]), kept)
+        for place, classifier in enumerate(asked)
     )
-    listener.at(len(asked) * len(_ROLES))
+    listener.at(_cost(asked))
     listener.stage("compare images")
     beside, marginals, associations = attribute_scores(schema, {"value": synthetic, "real": real, "test": test})
     found = ImageEvaluation(
@@ -260,20 +262,25 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
     return None
 
 
+def _cost(classifiers: Sequence[ClassifierName]) -> int:
+    """Return what it costs to train classifiers, in all roles."""
+    return len(_ROLES) * sum(COSTS[each] for each in classifiers)
+
+
 def _train(
     classifier: ClassifierName,
     sets: _Sets,
     training_sets: Mapping[str, Labels],
     seed: int,
     progress: Progress,
-    place: int,
+    before: int,
     resamples: Resamples,
 ) -> ClassifierScore:
     test, truth = sets.images["test"].take(training_sets["test"]), sets.classes["test"][training_sets["test"]]
     right: dict[str, int] = {}
     name = CLASSIFIERS[classifier].capitalize()
     for number, role in enumerate(_ROLES):
-        progress.at(place * len(_ROLES) + number)
+        progress.at(before + number * COSTS[classifier])
         rows = training_sets[role]
         training, classes = sets.images[role].take(rows), sets.classes[role][rows]
         chances = predict(classifier, training, classes, test, len(sets.labels), seed)

@@ -11,6 +11,7 @@ from typing_extensions import override
 from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.listed import ChoiceColumn
 from doublure.schema.columns.missing_kinds import IF_OF_R
+from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import Misfit, Value, label, whole
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n",
 def _by_truth(written: object) -> object:
     """Return a mapping by true and false with texts for keys, as JSON has them."""
     if not isinstance(written, Mapping) or {label(key) for key in written} != {"true", "false"} or len(written) != 2:
-        raise ValueError("written gives a text for true and one for false; write {true: Y, false: N}")
+        raise KeyFault("written", "gives a text for true and one for false; write {true: Y, false: N}")
     return {label(key): whole(written[key]) for key in sorted(written, key=label, reverse=True)}
 
 
@@ -143,9 +144,9 @@ class BooleanColumn(ChoiceColumn):
     def _words_fit(self) -> BooleanColumn:
         words = [label(word) for word in (self.written or {}).values()]
         if len(set(words)) < len(words):
-            raise ValueError("written has one text for true and false; write {true: Y, false: N}")
+            raise KeyFault("written", "has one text for true and false; write {true: Y, false: N}")
         if set(words) & set(self.missing_tokens):
-            raise ValueError("written has an empty text, or one that means missing; keep it in one place")
+            raise KeyFault("written", "has an empty text, or one that means missing; keep it in one place")
         return self
 
 

@@ -15,6 +15,7 @@ from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, i
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
+from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class CalendarColumn(BoundedColumn):
     @model_validator(mode="after")
     def _stored_as_numbers(self) -> CalendarColumn:
         if self.dtype in WHOLE and not is_whole(self.date_format or ""):
-            raise ValueError("dtype of whole numbers needs a date_format of digits alone; write date_format: YYYYMMDD")
+            raise KeyFault("dtype", "of whole numbers needs a date_format of digits alone; write date_format: YYYYMMDD")
         return self
 
 

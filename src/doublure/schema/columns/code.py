@@ -17,7 +17,7 @@ from doublure.schema.columns.column import MissingState
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.columns.listed import ListedColumn
 from doublure.schema.columns.sql_words import Expr, NotInSql, SqlCell, SqlReading, SqlWords
-from doublure.schema.fact_states import Learn
+from doublure.schema.fact_states import KeyFault, Learn
 from doublure.schema.scalars import Positive, Value, label
 
 _ALL = "*"
@@ -168,11 +168,17 @@ class CodeColumn(ListedColumn):
     @model_validator(mode="after")
     def _tree_fits(self) -> CodeColumn:
         if isinstance(self.values, Learn):
-            raise ValueError("codes are a public list, and not learned; write values: {file: codes.txt}")
+            raise KeyFault(
+                "values", "are a public list, and not learned; write values: {file: codes.txt}", subject="codes"
+            )
         if (self.levels is None) == (self.parents is None):
-            raise ValueError("code needs levels or parents, one of the two; write levels: [1, 3] or parents: FILE")
+            raise KeyFault(
+                "levels",
+                "needs levels or parents, one of the two; write levels: [1, 3] or parents: FILE",
+                subject="code",
+            )
         if self.levels is not None and tuple(sorted(set(self.levels))) != self.levels:
-            raise ValueError("levels are not in ascending order; write the shortest prefix first, such as [1, 3]")
+            raise KeyFault("levels", "are not in ascending order; write the shortest prefix first, such as [1, 3]")
         if self.domain and not self._codes.tree.depth:
-            raise ValueError("parents have no group above any code; list code,parent for the codes in values")
+            raise KeyFault("parents", "have no group above any code; list code,parent for the codes in values")
         return self

@@ -13,7 +13,7 @@ from doublure.schema.columns.integer_domain import Scale
 from doublure.schema.columns.missing_kinds import (
     STYLES,
 )
-from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
+from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, KeyFault, Learn
 from doublure.schema.scalars import Meaning, Token, Value, label
 
 if TYPE_CHECKING:
@@ -377,15 +377,19 @@ class ColumnFacts(Frozen):
     @model_validator(mode="after")
     def _roles_fit(self) -> Self:
         if "condition" in self.roles and not self.steers:
-            raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
+            raise KeyFault(
+                "roles", "can be a condition; remove the role", subject="only a category, ordinal or boolean column"
+            )
         if "weight" in self.roles and not (self.plain and self.roles == ("weight",)):
-            raise ValueError("a weight is an integer or real column without another role; remove the role")
+            raise KeyFault(
+                "roles", "is an integer or real column without another role; remove the role", subject="a weight"
+            )
         if "weight" in self.roles and self.ends is not None and self.ends[0] < 0:
-            raise ValueError("a weight is at least 0; declare bounds that are, or remove the role")
+            raise KeyFault("roles", "is at least 0; declare bounds that are, or remove the role", subject="a weight")
         if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
-            raise ValueError("a condition cannot be missing; declare missing: false")
+            raise KeyFault("missing", "cannot be missing; declare missing: false", subject="a condition")
         if len(set(self.roles)) != len(self.roles):
-            raise ValueError("a role is named twice; name it once")
+            raise KeyFault("roles", "is named twice; name it once", subject="a role")
         return self
 
     @model_validator(mode="after")
@@ -393,8 +397,8 @@ class ColumnFacts(Frozen):
         known = {*map(label, self.shown_values), *self.missing_tokens}
         lost = [code for code in self.value_labels or () if self.shown_values and code not in known]
         if lost:
-            raise ValueError(
-                f"value_labels names {lost[0]}, which is no value and no text for missing; name one that is"
+            raise KeyFault(
+                "value_labels", f"names {lost[0]}, which is no value and no text for missing; name one that is"
             )
         return self
 
@@ -404,18 +408,18 @@ class ColumnFacts(Frozen):
             return self
         if self.dtype not in self.dtypes:
             remedy = f"write one of {', '.join(self.dtypes)}" if self.dtypes else "remove it"
-            raise ValueError(f"dtype does not go with this column of type {self.type}; {remedy}")
+            raise KeyFault("dtype", f"does not go with this column of type {self.type}; {remedy}")
         other = nullable(self.dtype)
         if other != self.dtype and (self.may_be_missing or isinstance(self.missing, Learn)):
-            raise ValueError(f"dtype {self.dtype} has no place for missing cells; write {other}, or missing: false")
+            raise KeyFault("dtype", f"{self.dtype} has no place for missing cells; write {other}, or missing: false")
         if self.dtype in (*WHOLE, *FLOATS):
             no_numbers = self.listed and bool(self.domain) and self.stored_ends is None
             if no_numbers or isinstance(self.fact("values"), Learn):
-                raise ValueError(f"dtype {self.dtype} needs declared values that are numbers; write str or category")
+                raise KeyFault("dtype", f"{self.dtype} needs declared values that are numbers; write str or category")
             reach, ends = dtype_reach(self.dtype, whole=self.integral), self.stored_ends
             if reach is not None and ends is not None and (ends[0] < reach[0] or ends[1] > reach[1]):
-                raise ValueError(f"dtype {self.dtype} does not reach all values; write a wider one, or fix the bounds")
+                raise KeyFault("dtype", f"{self.dtype} does not reach all values; write a wider one, or fix the bounds")
         known = self.shown_bounds if self.dtype == "datetime64[ns]" else None
         if isinstance(known, tuple) and not in_nanoseconds(known):
-            raise ValueError("dtype datetime64[ns] does not reach all bounds; write datetime64[us], or narrow them")
+            raise KeyFault("dtype", "datetime64[ns] does not reach all bounds; write datetime64[us], or narrow them")
         return self

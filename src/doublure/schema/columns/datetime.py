@@ -12,7 +12,7 @@ from doublure.schema.columns.calendar import EPOCH, CalendarColumn
 from doublure.schema.columns.column_facts import Clock
 from doublure.schema.columns.date_format import shown_seconds
 from doublure.schema.columns.dtypes import WHOLE
-from doublure.schema.fact_states import UNDECLARED, Fact
+from doublure.schema.fact_states import UNDECLARED, Fact, KeyFault
 from doublure.schema.scalars import Moment, Positive, Zone
 
 _DAY = 86_400
@@ -54,15 +54,15 @@ class DatetimeColumn(CalendarColumn):
         form = self.date_format or date_format
         shown = _shown(form)
         if self.step % shown:
-            raise ValueError(
-                f"step is finer than date_format {form} shows; write step: {shown}, or add ss to the format"
+            raise KeyFault(
+                "step", f"is finer than date_format {form} shows; write step: {shown}, or add ss to the format"
             )
 
     @model_validator(mode="after")
     def _no_finer_than_shown(self) -> Self:
         self.check_written(None)
         if self.dtype in WHOLE and "h" not in (self.date_format or "") and self.step % _DAY:
-            raise ValueError("dtype of whole numbers has no place for the time; write date_format: YYYYMMDDhhmmss")
+            raise KeyFault("dtype", "of whole numbers has no place for the time; write date_format: YYYYMMDDhhmmss")
         return self
 
     @property

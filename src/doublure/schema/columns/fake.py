@@ -14,7 +14,7 @@ from doublure.errors import printable
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.made import MadeColumn
 from doublure.schema.columns.patterns import EXAMPLE, PatternText
-from doublure.schema.fact_states import Frozen
+from doublure.schema.fact_states import Frozen, KeyFault
 from doublure.schema.scalars import Value, label
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ class FakeColumn(MadeColumn):
     @model_validator(mode="after")
     def _pattern_fits(self) -> FakeColumn:
         if (self.subject == "pattern") != (self.pattern is not None):
-            raise ValueError(f"pattern goes with as: pattern, and there it is needed; write one such as {EXAMPLE}")
+            raise KeyFault("pattern", f"goes with as: pattern, and there it is needed; write one such as {EXAMPLE}")
         if self.sex is not None and self.subject not in _OF_PERSONS:
-            raise ValueError(f"sex goes with as: {', '.join(_OF_PERSONS)}; leave it out")
+            raise KeyFault("sex", f"goes with as: {', '.join(_OF_PERSONS)}; leave it out")
         if self.form is not None and (self.subject != "person_name" or not _FORM.fullmatch(self.form)):
-            raise ValueError('form goes with as: person_name, and has both names; write one such as "{last}, {first}"')
+            raise KeyFault("form", 'goes with as: person_name, and has both names; write one such as "{last}, {first}"')
         return self

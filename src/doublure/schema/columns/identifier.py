@@ -12,6 +12,7 @@ from doublure.errors import SettingError, counted
 from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.made import MadeColumn
 from doublure.schema.columns.patterns import EXAMPLE, PatternText, RowNumbering, TextPattern
+from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -85,7 +86,11 @@ class IdColumn(MadeColumn):
     @model_validator(mode="after")
     def _order_needs_a_pattern(self) -> IdColumn:
         if self.order is not None and self.pattern is None:
-            raise ValueError(f"order: random needs a pattern; write one such as {EXAMPLE}")
+            raise KeyFault("order", f"needs a pattern; write one such as {EXAMPLE}", subject="order: random")
         if self.pattern is not None and self.dtype not in (None, "str"):
-            raise ValueError("a pattern makes texts, and dtype says otherwise; write dtype: str, or leave it out")
+            raise KeyFault(
+                "pattern",
+                "makes texts, and dtype says otherwise; write dtype: str, or leave it out",
+                subject="a pattern",
+            )
         return self

@@ -12,7 +12,7 @@ from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.dtypes import FLOATS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain
-from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
+from doublure.schema.fact_states import UNDECLARED, Fact, KeyFault, Learn, OptionalFact
 from doublure.schema.scalars import Misfit, Token, Value, label
 from doublure.support.guessing import suggest
 
@@ -155,25 +155,25 @@ class ChoiceColumn(Column):
     def _shares_by_label(cls, data: Any) -> Any:
         shares = data.get("shares") if isinstance(data, Mapping) else None
         if isinstance(shares, str):
-            raise ValueError("shares are declared, learned or left out; leave them out for a uniform draw")
+            raise KeyFault("shares", "are declared, learned or left out; leave them out for a uniform draw")
         if isinstance(shares, Mapping) and "learn" not in shares:
             labelled = {label(key): share for key, share in shares.items()}
             if len(labelled) != len(shares):
-                raise ValueError("shares names one value twice; name it once")
+                raise KeyFault("shares", "names one value twice; name it once")
             return {**data, "shares": labelled}
         return data
 
     @model_validator(mode="after")
     def _shares_fit(self) -> ChoiceColumn:
         if self.shares is not None and "condition" not in self.roles:
-            raise ValueError("shares steer a condition; add roles: [condition] or remove shares")
+            raise KeyFault("shares", "steer a condition; add roles: [condition] or remove shares")
         if isinstance(self.shares, Mapping):
             if not self.domain:
-                raise ValueError("shares need declared values; declare values or learn shares")
+                raise KeyFault("shares", "need declared values; declare values or learn shares")
             if set(self.shares) != set(self.labels):
-                raise ValueError("shares do not name every value once; list each value, other included")
+                raise KeyFault("shares", "do not name every value once; list each value, other included")
             if min(self.shares.values()) < 0 or abs(sum(self.shares.values()) - 1) > 0.01:
-                raise ValueError("shares do not add up to 1; give shares of at least 0 that do")
+                raise KeyFault("shares", "do not add up to 1; give shares of at least 0 that do")
         return self
 
 
@@ -225,20 +225,22 @@ class ListedColumn(ChoiceColumn):
     def _values_fit(self) -> ListedColumn:
         tokens = set(self.missing_tokens)
         if self.other is not None and label(self.other) in tokens:
-            raise ValueError("other is also a text for missing; name another one")
+            raise KeyFault("other", "is also a text for missing; name another one")
         if isinstance(self.values, Learn):
             if self.other is None:
-                raise ValueError("values are learned, so rare ones need a place; name an other, such as other: Other")
+                raise KeyFault("values", "are learned, so rare ones need a place; name an other, such as other: Other")
         elif isinstance(self.values, tuple):
             if not self.domain:
-                raise ValueError("values is empty; list the values or write undeclared")
+                raise KeyFault("values", "is empty; list the values or write undeclared")
             if len(self.values) > MOST_VALUES:
-                raise ValueError(f"values has more than {MOST_VALUES} entries; group them or use type id")
+                raise KeyFault("values", f"has more than {MOST_VALUES} entries; group them or use type id")
             labels = {label(value) for value in self.values}
             if min(len(labels), len(set(self.values))) < len(self.values):
-                raise ValueError("values names one value twice; name it once (1, 1.0 and '1' are one value)")
+                raise KeyFault("values", "names one value twice; name it once (1, 1.0 and '1' are one value)")
             if labels & tokens:
-                raise ValueError("a value is also a text for missing, or empty; keep it in one place")
+                raise KeyFault(
+                    "missing", "is also a text for missing, or empty; keep it in one place", subject="a value"
+                )
         self._check_spellings(tokens)
         return self
 
@@ -246,12 +248,12 @@ class ListedColumn(ChoiceColumn):
         if self.spellings is None:
             return
         if isinstance(self.values, Learn):
-            raise ValueError("spellings are of declared values, and values are learned; declare the values")
+            raise KeyFault("spellings", "are of declared values, and values are learned; declare the values")
         known = {label(value) for value in self.domain}
         if known and not {*self.spellings.values()} <= known:
-            raise ValueError("spellings name a value that is not declared; write {TEXT: VALUE} with one that is")
+            raise KeyFault("spellings", "name a value that is not declared; write {TEXT: VALUE} with one that is")
         if {*self.spellings} & (known | {*tokens}):
-            raise ValueError("spellings have a text that is a value, or means missing; keep it in one place")
+            raise KeyFault("spellings", "have a text that is a value, or means missing; keep it in one place")
 
 
 def _categorical(places: Floats, dtype: pd.CategoricalDtype) -> pd.Series[Any]:

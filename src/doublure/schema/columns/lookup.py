@@ -11,6 +11,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.made import MadeColumn
+from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import label
 
 if TYPE_CHECKING:
@@ -97,5 +98,5 @@ class PublicColumn(MadeColumn):
     @model_validator(mode="after")
     def _reference_fits(self) -> PublicColumn:
         if (self.by is None) == isinstance(self.reference, Mapping):
-            raise ValueError("from is a list without by, and a value for each key with it; give the other of the two")
+            raise KeyFault("from", "is a list without by, and a value for each key with it; give the other of the two")
         return self

@@ -17,6 +17,7 @@ from doublure.schema.columns.column import Column
 from doublure.schema.columns.dtypes import dtype_reach
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.number_format import NumberFormat, marked, number_form
+from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import EXACT, Misfit, label
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ BILLION = 9
 _COARSE_STEPS = 1_000.0
 _COARSE_REAL = 1e8
 _TWO = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(?:-|–|:|;|to|\.\.\.)\s*([+-]?\d+(?:\.\d+)?)", re.ASCII)
+
+
+class UnorderedBounds(KeyFault):
+    """The lower bound is not below the upper one; each of them can be read."""
 
 
 class BoundedColumn(Column):
@@ -177,13 +182,13 @@ class BoundedColumn(Column):
             return self
         lower, upper = self.ends
         if not lower < upper:
-            raise ValueError("bounds are not in order; write [lower, upper] with lower < upper")
+            raise UnorderedBounds("bounds", "are not in order; write [lower, upper] with lower < upper")
         if not math.isfinite(upper - lower) or (self.unit and max(-lower, upper) / self.unit > EXACT):
-            raise ValueError("bounds are wider than float64 can count; narrow them")
+            raise KeyFault("bounds", "are wider than float64 can count; narrow them")
         if self.grid[0] > self.grid[1]:
-            raise ValueError("bounds hold no value with that precision or step; widen them")
+            raise KeyFault("bounds", "hold no value with that precision or step; widen them")
         if self.fact("zero_inflated") and not lower <= 0 <= upper:
-            raise ValueError("zero_inflated needs bounds that contain 0; widen them or remove zero_inflated")
+            raise KeyFault("zero_inflated", "needs bounds that contain 0; widen them or remove zero_inflated")
         return self
 
 
@@ -359,28 +364,28 @@ class NumberColumn(BoundedColumn):
         decimals = 0 if self.format is None else number_form(self.format).decimals
         if self.format is not None and decimals != (0 if self.integral else self.decimals):
             remedy = "leave them out of the format" if self.integral else f"declare precision: {decimals}"
-            raise ValueError(f"format writes other decimals than cells have; {remedy}")
+            raise KeyFault("format", f"writes other decimals than cells have; {remedy}")
         return self
 
     @model_validator(mode="after")
     def _cells_fit(self) -> NumberColumn:
         if list(self.edges) != sorted(set(self.edges)):
-            raise ValueError("edges are not in ascending order; sort them, each once")
+            raise KeyFault("edges", "are not in ascending order; sort them, each once")
         if self.edges and self.scale is not None:
-            raise ValueError("edges and scale both say how wide cells are; keep one")
+            raise KeyFault("edges", "and scale both say how wide cells are; keep one")
         if len(set(self.spikes)) != len(self.spikes):
-            raise ValueError("spikes names a value twice; name it once")
+            raise KeyFault("spikes", "names a value twice; name it once")
         if len(self.edges) > MOST_CELLS or len(self.spikes) > MOST_CELLS:
-            raise ValueError(f"edges and spikes have at most {MOST_CELLS} entries; name fewer")
+            raise KeyFault("edges", f"and spikes have at most {MOST_CELLS} entries; name fewer")
         ends = self.ends
         if ends is None:
             return self
         if self.scale == "log" and ends[0] < 0:
-            raise ValueError("scale: log needs bounds of at least 0; use symlog")
+            raise KeyFault("scale", "needs bounds of at least 0; use symlog", subject="scale: log")
         for value in self.spikes:
             steps = value / self.unit if self.unit else 0.0
             if not ends[0] <= value <= ends[1] or abs(steps - round(steps)) > _NEARLY:
-                raise ValueError("spikes has a value outside the bounds, or between two values; correct it")
+                raise KeyFault("spikes", "has a value outside the bounds, or between two values; correct it")
         return self
 
 

@@ -31,8 +31,11 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 NOT_A_NUMBER = frozenset({"NaN", "nan", "NA", "<NA>"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
-NOT_WHOLE = "has cells that are no whole number"
 FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
+
+
+class NotWholeNumbers(DataError):
+    """A column of whole numbers has cells that are numbers, and not whole."""
 
 
 def numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> Floats:
@@ -96,7 +99,8 @@ def fitting_numbers(array: Floats, column: Column, name: str, misfit: Misfit) ->
     if np.isinf(array).any():
         raise DataError("has infinite cells", field=name, remedy="fix them, or list their text under missing")
     if whole and (np.floor(array) != array)[~np.isnan(array)].any():
-        raise DataError(NOT_WHOLE, field=name, remedy="declare type: real, or fix them")
+        remedy = "declare type: real, or fix them"
+        raise NotWholeNumbers("has cells that are no whole number", field=name, remedy=remedy)
     return array + 0.0  # no negative zero: joined with zero, it would read as whichever came first
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from doublure.schema.columns.listed import ListedColumn
-from doublure.schema.fact_states import Learn
+from doublure.schema.fact_states import KeyFault, Learn
 
 
 class OrdinalColumn(ListedColumn):
@@ -21,5 +21,5 @@ class OrdinalColumn(ListedColumn):
     @model_validator(mode="after")
     def _order_is_public(self) -> OrdinalColumn:
         if isinstance(self.values, Learn):
-            raise ValueError("an order cannot be learned; list the values, or use type category")
+            raise KeyFault("values", "cannot be learned; list the values, or use type category", subject="an order")
         return self

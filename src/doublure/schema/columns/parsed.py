@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
 from doublure.schema.columns.number import BoundedColumn
-from doublure.schema.fact_states import UNDECLARED, Fact, Learn
+from doublure.schema.fact_states import UNDECLARED, Fact, KeyFault, Learn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class ParsedColumn(BoundedColumn):
     @model_validator(mode="after")
     def _bounds_are_known(self) -> ParsedColumn:
         if isinstance(self.bounds, Learn) and not self.learnable("bounds"):
-            raise ValueError("bounds cannot be learned of this type, which has no points to look among; declare them")
+            raise KeyFault("bounds", "cannot be learned of this type, which has no points to look among; declare them")
         return self
 
 
@@ -228,7 +228,7 @@ def _end_in(column: ParsedColumn, end: object) -> float:
     """
     found = parsed_number(column, end)
     if found is None:
-        raise ValueError(f"a bound is no {column.type}; {column.example or column.expected}")
+        raise KeyFault("bounds", f"is no {column.type}; {column.example or column.expected}", subject="a bound")
     return found
 
 

@@ -50,7 +50,7 @@ def look(visit: Visit) -> str:
             each.why,
             number,
             coerced or each.reason.tolerated,
-            _hint(visit, schema, each.column, each.why) if each.reason is MisfitReason.UNREAD else None,
+            _hint(visit, schema, each.column, each.reason) if each.reason.unread else None,
         )
         for each, number in counts.items()
     ]
@@ -60,7 +60,7 @@ def look(visit: Visit) -> str:
     return "/columns#misfits"
 
 
-def _hint(visit: Visit, schema: Schema, name: str, why: str) -> FormHint | None:
+def _hint(visit: Visit, schema: Schema, name: str, reason: MisfitReason) -> FormHint | None:
     """Return how another form of a column's cells is declared, by public words alone; None without a hint."""
     column = schema.columns.get(name)
     if column is None:
@@ -73,7 +73,8 @@ def _hint(visit: Visit, schema: Schema, name: str, why: str) -> FormHint | None:
     if gone:
         line = f"public words of it say that {', '.join(gone)} stands for a missing cell"
         return FormHint(line, "missing", "|".join((*known, *gone)))
-    found = form_hint(column, schema.cell_form.marks, words, why)
+    fractions = reason is MisfitReason.FRACTION
+    found = form_hint(column, schema.cell_form.marks, words, fractions=fractions)
     return found if found.line else None
 
 
