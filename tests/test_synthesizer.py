@@ -189,6 +189,24 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     assert drawn == [1000, 1000, 1000]
 
 
+def test_units_that_never_have_a_row_are_refused_after_a_while(syn, monkeypatch):
+    """Each draw was six times the one before, up to a hundred million units."""
+    monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)
+
+    class Units:
+        n_rows = 0
+
+        def __init__(self, size):
+            self.size = size
+
+        def __len__(self):
+            return self.size
+
+    monkeypatch.setattr(drawing.ConditionalSampler, "records", lambda _, size, rng: Units(size))
+    with pytest.raises(SettingError, match=r"not one of \d,\d+ synthetic units has a row"):
+        syn.sample(5)
+
+
 def test_rejection_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
     """A hit now and then does not begin the count anew."""
     monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)

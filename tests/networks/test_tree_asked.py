@@ -166,6 +166,18 @@ def test_what_cannot_be_is_as_good_as_impossible():
     assert float(np.exp(narrow.evidence(none) - made.evidence(none))[0]) < 1e-200
 
 
+@pytest.mark.parametrize("spans", [{3: ((6, 17),)}, {3: ((9, 11),)}, {0: ((6, 14),)}], ids=str)
+def test_what_noise_left_no_chance_is_drawn_where_it_is_asked_for(spans):
+    """A person without a row was drawn again and again, six times as many each time."""
+    made, place = tree(), {0: 1, 3: 4}[next(iter(spans))]
+    own = made.nodes[place]
+    first = np.arange(own.groups) == 0
+    never = replace(own, shares=own.shares * first, ties=own.ties * first, mass=own.mass * (own.coarse == 0))
+    made = replace(made, nodes=tuple(never if node is own else node for node in made.nodes))
+    assert not among(rows(generator(made), 2_000), spans).any()
+    assert among(rows(generator(made).narrowed(spans), 2_000), spans).all()
+
+
 def test_what_was_asked_once_is_not_drawn_again_until_tables_change(monkeypatch):
     made, other = generator(tree(last=True), conditions=[2]), tree(last=True, alone=True)
     first = made.evidence(np.eye(2))

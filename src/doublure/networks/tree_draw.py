@@ -22,6 +22,8 @@ _AT_ONCE = 4_000
 _JUDGED = 15_000
 _ROUNDS = 8
 """Rounds of raking."""
+_ALLOWED = 2 * LEAST
+"""Scaled likelihoods below are those of groups that hold nothing that is asked for."""
 
 
 class TreeDraw:
@@ -141,7 +143,7 @@ class TreeDraw:
             chances = node.within[above[rows]] * (node.coarse[None] == self.coarse[rows, place][:, None])
             ahead = self._asked.ahead_within(place, self.component[rows], self.fine[rows, 0])
             if ahead is not None:
-                chances = chances * ahead
+                chances = _asked_chances(chances, ahead)
             self.fine[rows, place] = entry_at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
 
     def _chances(self, place: int, rows: Ints, above: Ints, rake: Floats | None) -> Floats:
@@ -150,7 +152,18 @@ class TreeDraw:
         missing = self._tree.held(place, patterns)
         chances = self._tree.nodes[place].chances(component, above[rows], missing, rake)
         ahead = self._asked.ahead(place, component, above[rows], patterns)
-        return chances if ahead is None else chances * ahead
+        return chances if ahead is None else _asked_chances(chances, ahead)
+
+
+def _asked_chances(chances: Floats, ahead: Floats) -> Floats:
+    """Return chances ``(N, m)`` times likelihoods of what is asked for.
+
+    Noise may leave no chance to any allowed group, such as one row or more of a person: then all of them are alike.
+    """
+    found = chances * ahead
+    lost = ~((chances > 0) & (ahead > _ALLOWED)).any(1)
+    found[lost] = ahead[lost]
+    return found
 
 
 def shuffle_within(chance: Floats, *groups: Ints) -> Ints:

@@ -171,5 +171,16 @@ def refuse_endless(given: Conditions, drawn: int, found: int, n: int) -> None:
     raise SettingError(message, field=_field(given), remedy="ask for fewer conditions")
 
 
+def refuse_without_rows(units: int, rows: int) -> None:
+    """Refuse to go on where a million units have had no row.
+
+    Raises:
+        SettingError: So many had none.
+    """
+    if units > DECIDED_AFTER and not rows:
+        message = f"cannot be drawn: not one of {units:,} synthetic units has a row"
+        raise SettingError(message, field="n", remedy="fit with more epsilon, or by another method")
+
+
 def _field(given: Conditions) -> str:
     return "given " + ", ".join(map(printable, [*given.by_rejection, *given.checked]))
