@@ -495,15 +495,13 @@ def test_relations_within_a_row_outlive_the_noise_of_many_columns(
 ) -> None:
     """Counted three times a row, a third of the budget each, they were .15 to .22 and 1.8 to 2.8 nights."""
     monkeypatch.setattr(work, "DRAWN", quick_estimates.MANY)
-    data, found = costly_stays(), []
+    data = costly_stays()
     real = kept(data)
     assert real[0] > 0.7
     assert real[1] > 5
     plan = db.plan(Schema.parse(WITHIN), epsilon=2.0, delta=1e-5, accountant="rdp", components=64, fit_steps=400)
-    for seed in range(2):
-        ledger = db.Ledger.create(tmp_path / f"ledger{seed}", dataset="stays", epsilon=2.0, delta=1e-4)
-        found.append(kept(db.fit(data, plan, ledger=ledger, seed=seed, progress=False).sample(6000, seed=1)))
-    cost, nights, same = np.mean(found, axis=0)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="stays", epsilon=2.0, delta=1e-4)
+    cost, nights, same = kept(db.fit(data, plan, ledger=ledger, seed=0, progress=False).sample(6000, seed=1))
     assert cost > 0.35
     assert nights > 3.3
     assert abs(same - real[2]) < 0.2  # and from a row to the next, where one fit has a deviation of .09

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import quick_estimates
 import torch
 from planting import plant
 from series_fits import answers_of, fit_series
@@ -63,15 +64,12 @@ def fitted(folder: Any, text: str = WHOLE, data: dict[str, Any] | None = None, *
     return fit_series(folder, data or days(), planned(text, **changes), text)
 
 
-@pytest.fixture
-def hurried(monkeypatch):
-    """Learn from few series which ones look real: what is counted and kept does not hang on their number."""
-    monkeypatch.setattr(copula_plan, "LOOKED_AT", 200)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return fitted(tmp_path_factory.mktemp("whole"))
+    """Learnt from as many series as users' are which ones look real: how near it comes hangs on their number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copula_plan, "LOOKED_AT", quick_estimates.MANY_SERIES)
+        return fitted(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +222,7 @@ def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, le
     assert len(db.load(tmp_path / "run").sample(5, given={"season": 4, "weekend": True}, seed=1)) == 5
 
 
-def test_few_series_and_much_noise_still_make_series(tmp_path, hurried):
+def test_few_series_and_much_noise_still_make_series(tmp_path):
     data = {name: cells[:40] for name, cells in days().items()}
     syn = fitted(tmp_path, WHOLE.replace(f"units: {SERIES}", "units: 40"), data, epsilon=0.5, delta=1e-3, bins=64)
     assert any("hardly agree" in warning for warning in syn.plan.warnings)
@@ -365,7 +363,7 @@ def test_what_the_plan_fills_in_is_not_given(name, value):
 # -- releases ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch, hurried):
+def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
     asked, released = [], Mechanism.release
 
     def watched(mechanism, query, access, records, **more):
@@ -380,7 +378,7 @@ def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch, hurried):
         assert entry["event"] == pytest.approx(entry["expected"])
 
 
-def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch, hurried):
+def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
     plan, asked, noised = planned(bins=16), [], Mechanism._noised
 
@@ -509,8 +507,9 @@ def test_gap_chains_give_shares_and_lengths_back():
 
 
 @pytest.mark.parametrize(("units", "length", "channels", "seconds"), [(28_000, 48, 1, 2.5), (580, 24, 7, 2.5)])
-def test_the_estimated_work_is_what_it_was_measured_to_be(units, length, channels, seconds):
+def test_the_estimated_work_is_what_it_was_measured_to_be(units, length, channels, seconds, monkeypatch):
     """Within a factor of four, on a core that multiplies matrices at 3.1e10 operations a second in a plan's eyes."""
+    monkeypatch.setattr(copula_plan, "LOOKED_AT", quick_estimates.MANY_SERIES)
     text = HEAD.replace(str(SERIES), str(units)).replace(f"length: {LENGTH}", f"length: {length}")
     plan = planned(text + "".join(POWER.replace("kw", f"c{number}") for number in range(channels)))
     work = METHOD.work(plan.schema, plan.settings)
@@ -542,7 +541,7 @@ channels:
         ("{learn: 3}", "false", (False, False)),
     ],
 )
-def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path, hurried):
+def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path):
     """The plan pays for every channel that may turn out to have gaps, and what ran is as it was priced."""
     draw, values = np.random.default_rng(0), np.random.default_rng(1).uniform(0, 5, (2, 400, 6))
     for channel, gappy in zip(values, holes, strict=True):
