@@ -54,25 +54,31 @@ def fit_target(
     never = np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)])
     never = never if excluded is None else np.minimum(never, excluded)
     neighbours = np.concatenate([node.neighbours for node in nodes])[:-1].astype(np.float64)[:, None]
-    scale, values, met = totals.sum() / len(groups), len(rate), marked.sum(1)
+    # From here on rows lie along the last axis: sums over few values, side by side, are slow.
+    scale, values, met, known = totals.sum() / len(groups), len(rate), marked.sum(1), known.T.copy()
+
+    def by_group(start: Floats, each: Floats) -> Floats:
+        """Add what groups do to rows ``(V, N)``, less the last value: softmax and slope see differences alone."""
+        start[:-1] += (marks @ (each[:, :-1] - each[:, -1:])).T
+        return start
 
     def loss(moving: Floats) -> tuple[float, Floats]:
         bias, effects = moving[:values], moving[values:].reshape(counts.shape)
-        chances = special.softmax(bias + known + _by_last(marks, effects + never), axis=1)
-        first = marked @ chances[:, :-1]
+        chances = special.softmax(by_group(bias[:, None] + known, effects + never), axis=0)
+        first = marked @ chances[:-1].T
         apart = np.column_stack([first, met - first.sum(1)]) * scale - counts
-        total = chances.sum(0) * scale - totals
+        total = chances.T.copy().sum(0) * scale - totals
         between = np.diff(effects, axis=0)
         uneven = between * neighbours
         missed = (apart**2 * weight).sum() + (total**2).sum() * precision
         lost = missed + _RIDGE * (effects**2).sum() + _ROUGH * (between * uneven).sum()
-        slope = 2 * scale * (_by_last(marks, apart * weight) + total * precision)
-        slope = chances * (slope - (chances * slope).sum(1, keepdims=True))
-        first = marked @ slope[:, :-1]
+        slope = 2 * scale * by_group(np.zeros(known.shape) + (total * precision)[:, None], apart * weight)
+        slope = chances * (slope - (chances * slope).sum(0))
+        first = marked @ slope[:-1].T
         moved = np.column_stack([first, -first.sum(1)]) + 2 * _RIDGE * effects
         moved[1:] += 2 * _ROUGH * uneven
         moved[:-1] -= 2 * _ROUGH * uneven
-        return float(lost), np.concatenate([slope.sum(0), moved.ravel()])
+        return float(lost), np.concatenate([slope.T.copy().sum(0), moved.ravel()])
 
     found = optimize.minimize(
         loss, np.concatenate([np.log(rate), np.zeros(counts.size)]), jac=True, method="L-BFGS-B",
@@ -81,13 +87,7 @@ def fit_target(
     return found[:values], found[values:].reshape(counts.shape) + never
 
 
-def _by_last(marks: sparse.csr_array, each: Floats) -> Floats:
-    """Return ``marks @ each`` less its last column: softmax and slope see differences alone."""
-    return np.column_stack([marks @ (each[:, :-1] - each[:, -1:]), np.zeros(marks.shape[0])])
-
-
 def _never(node: Node, table: NoisyCounts, rate: Floats) -> Floats:
     """Return logits ``(m, V)`` that exclude values of the target which a group clearly does not have."""
-    noise = np.sqrt(table.variance)
-    expected = node.believed[:, None] * rate
+    noise, expected = np.sqrt(table.variance), node.believed[:, None] * rate
     return np.where((table.counts < noise) & (expected > _SURE * noise), _NEVER, 0.0)
