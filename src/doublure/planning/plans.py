@@ -12,7 +12,15 @@ from typing import Any, Literal
 
 from doublure.access import Access, events, same_accesses
 from doublure.errors import InputError, SettingError, printable
-from doublure.guarantee import FLOATING, Guarantee, as_worded_formerly, as_worded_now, formerly_of_records, of_records
+from doublure.guarantee import (
+    CHOICE_OF_KIND,
+    FLOATING,
+    Guarantee,
+    as_worded_formerly,
+    claim_as_worded_now,
+    formerly_of_records,
+    of_records,
+)
 from doublure.ledger.chain import canonical_json
 from doublure.methods import choice, presets
 from doublure.methods import registry as methods
@@ -116,6 +124,7 @@ class Plan(PlanContents):
             True
         """
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
+        kept["guarantee"]["sentence"] = self.guarantee.former_sentence
         return hashlib.sha256(as_worded_formerly(canonical_json(kept).decode()).encode()).hexdigest()
 
     @property
@@ -222,8 +231,8 @@ def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
     if data.get("version") != VERSION:
         raise InputError("is of another version", field=f"{name} version", remedy=_REMAKE)
     claim = data.get("guarantee")
-    if isinstance(claim, Mapping) and isinstance(sentence := claim.get("sentence"), str):
-        data = {**data, "guarantee": {**claim, "sentence": as_worded_now(sentence)}}
+    if isinstance(claim, Mapping) and "sentence" in claim:
+        data = {**data, "guarantee": claim_as_worded_now(claim)}
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
@@ -279,6 +288,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         source = data["guarantee"].get("noise_source")
         if source == chosen.noise_source(settings):  # as earlier plans have
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
+        if CHOICE_OF_KIND in data["guarantee"].get("excluded", ()):  # which earlier plans say of every Bayesian claim
+            chosen_by = dict.fromkeys((*made.guarantee.excluded, CHOICE_OF_KIND))
+            made = replace(made, guarantee=made.guarantee.model_copy(update={"excluded": tuple(chosen_by)}))
         own = of_records(schema.unit_in_words)
         for former in formerly_of_records(schema.unit_in_words):
             if former in data["guarantee"].get("excluded", ()):  # a plan goes on saying what it said
