@@ -100,7 +100,7 @@ def fit(
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
             a temporary folder, which the error names, and can be resumed from there.
         resume: Resume the run in ``out``: what was drawn is told again, what is left is drawn inside its reservation.
-        seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
+        seed: Public: initial weights and public draws. Privacy noise is fresh each time, so that no seed repeats it.
         device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
         memory: Memory that the process may use, such as ``2GB``, or bytes; None: all that there is. A larger table is
