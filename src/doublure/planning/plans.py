@@ -70,7 +70,7 @@ def plan(
             the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
         delta: The total δ; for ``bayesgan`` δ_μ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
-        preset: A paper's system, out of :mod:`doublure.methods.presets`: its method, and its settings for those that
+        preset: One of :mod:`doublure.methods.presets`: a paper's method, and its settings for those that
             are not given.
         settings: Settings of the method, by name.
 
@@ -94,7 +94,7 @@ def plan(
     if method not in (choice.AUTO, own):
         raise SettingError(f"stands beside preset {preset}, which is {own}", field="method", remedy="leave one out")
     made = plan_contents(read, own, epsilon, delta, accountant, settings)
-    return Plan.from_contents(replace(made, warnings=(presets.sentence(preset), *made.warnings)))
+    return Plan.from_contents(replace(made, warnings=(presets.sentence(preset, read.kind), *made.warnings)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +279,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
         epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
         chose = (
-            *map(presets.sentence, presets.PRESETS),
+            *(presets.sentence(name, schema.kind) for name in presets.about(schema.kind)),
             *(() if epsilon is None else (choice.sentence(schema, epsilon),)),
         )
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
