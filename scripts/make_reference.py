@@ -25,7 +25,9 @@ import typer
 
 import doublure
 from doublure.cli.main import app
+from doublure.cli.options import with_names
 from doublure.methods import registry
+from doublure.methods.presets import PRESETS, written
 from doublure.public.settings import TYPES as PUBLIC
 from doublure.training.settings import MethodSettings
 
@@ -220,7 +222,7 @@ def command(path: str, found: Any, level: int = 2) -> str:
             what = ", ".join(f"`{each}`" for each in parameter.opts)
         else:
             what = f"`{(parameter.metavar or parameter.name or '').upper().strip('[]')}`"
-        said = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
+        said = " ".join(with_names(getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
         rows.append(f"| {what} | {marked(said)} |")
     if rows:
         text.append("\n".join(["| argument | |", "|---|---|", *rows]))
@@ -242,9 +244,20 @@ def settings_page() -> str:
         found = registry.method(name).settings_type
         parts.append(f"## `{name}`")
         parts += _settings_tables(name, [found] if isinstance(found, type) else found.values())
+    parts += ["## Presets", _presets_table()]
     parts += ["## `doublure public fit`", *_settings_tables("public fit", PUBLIC.values())]
     said = "Give a setting by `--set NAME=VALUE`, or as an argument of `db.plan`. With `null`, the plan chooses."
     return page("Settings", said, parts)
+
+
+def _presets_table() -> str:
+    """Return a table of what each preset sets; all else keeps the defaults above."""
+    rows = [
+        f"| `{name}` | {preset.paper} | `{preset.method}` on {_KINDS[kind]} | `{written(own)}` |"
+        for name, preset in PRESETS.items()
+        for kind, own in preset.settings.items()
+    ]
+    return "\n".join(["| preset | paper | method | sets |", "|---|---|---|---|", *rows])
 
 
 def _settings_tables(name: str, types: Iterable[type[MethodSettings]]) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SchemaError, SettingError
+from doublure.guarantee import CHOICE_OF_KIND
 from doublure.measures.images.classifiers import learning_curve
 from doublure.releasing.labelling import LabelledImages, by_classifier, hand_out, read_back
 from doublure.run.synthesizer import Synthesizer
@@ -267,23 +268,23 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
     found = by_classifier(syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE)
     sentence = found.about["guarantee"]
     assert "given the declared schema, and that the public labelling set was made and chosen without" in sentence
-    assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
+    assert sentence.endswith("; what the public data itself tells about people who are in both.")
     nobody = by_classifier(
         syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE | {"shared_people": "none"}
     )
-    assert nobody.about["guarantee"].endswith("internal reports.")
+    assert "what the public data itself tells" not in nobody.about["guarantee"]
     assert "and that no person of the public labelling set is among the private records." in nobody.about["guarantee"]
     assert "labelling set" not in syn.guarantee.sentence
 
 
 def test_a_bayesian_claim_rests_on_them_too() -> None:
     plan = db.plan(db.Schema.parse(TEXT), method="bayesgan", epsilon=3, delta=1e-8)
-    claim = plan.guarantee.with_public_labels(shared_people=True)
-    given = (
-        "; given that the public labelling set was made and chosen without the private records. Which claim was made"
-    )
-    assert given in claim.sentence
-    assert claim.sentence.replace(given, ". Which claim was made") == plan.guarantee.sentence
+    unsure = plan.guarantee.model_copy(update={"excluded": (*plan.guarantee.excluded, CHOICE_OF_KIND)})
+    for claim, link in ((plan.guarantee, ", and"), (unsure, "; given")):
+        given = f"{link} that the public labelling set was made and chosen without the private records. "
+        sentence = claim.with_public_labels(shared_people=False).sentence
+        assert f"{link} that the public labelling set was made and chosen without the private records and" in sentence
+        assert given in claim.with_public_labels(shared_people=True).sentence
 
 
 @pytest.mark.parametrize(

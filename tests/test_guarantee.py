@@ -13,10 +13,12 @@ from doublure.errors import RunFolderError
 from doublure.guarantee import (
     BAYESIAN_ASSUMPTIONS,
     CHOICE_OF_KIND,
+    REFUSALS,
     WATERMARKS,
     Guarantee,
     as_worded_formerly,
     as_worded_now,
+    claim_as_worded_now,
     figure,
     rounded_up,
 )
@@ -28,7 +30,7 @@ DP = {
 }  # fmt: skip
 BAYESIAN = {
     "kind": "bayesian-dp", "epsilon_mu": 0.8, "delta_mu": 1e-10, "epsilon": 3.0, "delta": 1e-5, "gamma": 1e-15,
-    "distances": 20, "bound": "Student-t",
+    "distances": 20, "bound": "Student-t", "excluded": (CHOICE_OF_KIND,),
 }  # fmt: skip
 EMPIRICAL = {"kind": "empirical", "mu": 0.4, "gamma": 0.01}
 NONE = {"kind": "none"}
@@ -46,6 +48,15 @@ def test_one_step_is_one_and_a_claim_of_before_is_still_read():
     assert as_worded_now(several.sentence) == as_worded_formerly(several.sentence) == several.sentence
 
 
+def test_a_sentence_that_named_some_exclusions_alone_is_still_read():
+    for fields in (DP | {"excluded": ("timing side channels", "internal reports", REFUSALS)}, BAYESIAN):
+        claim = Guarantee(**fields)
+        assert claim.former_sentence != claim.sentence
+        assert Guarantee.from_json(claim.to_json() | {"sentence": claim.former_sentence}) == claim
+        assert claim_as_worded_now(claim.to_json() | {"sentence": claim.former_sentence}) == claim.to_json()
+    assert claim_as_worded_now({"sentence": "no claim"}) == {"sentence": "no claim"}
+
+
 def test_an_edited_claim_names_what_does_not_go_together():
     written = Guarantee(**DP).to_json()
     with pytest.raises(RunFolderError, match="sentence: is not the sentence that its figures give"):
@@ -58,7 +69,7 @@ def test_dp_in_the_designs_words():
     assert Guarantee(**DP).sentence == (
         "(ε=1, δ=1e-05)-differentially private for one person, add/remove neighbours, Poisson lots q=0.01, "
         "600 noisy steps, accountant pld; given the declared schema. "
-        "Not covered: floating-point and timing side channels, internal reports."
+        "Not covered: floating-point and timing side channels; internal reports."
     )
 
 
@@ -66,8 +77,8 @@ def test_bayesian_in_the_designs_words():
     assert Guarantee(**BAYESIAN).sentence == (
         "(ε_μ ≤ 0.8, δ_μ=1e-10)-Bayesian DP for records drawn from the data's own distribution, estimated from 20 "
         "gradient distances per step at confidence 1−1e-15 (Student-t; heuristic); a record from elsewhere is covered "
-        "only by the worst-case (ε=3, δ=1e-05) of the same run. Which claim was made depends on the private data and "
-        "is not accounted for."
+        "only by the worst-case (ε=3, δ=1e-05) of the same run. Not covered: floating-point and timing side channels; "
+        "internal reports. Which claim was made depends on the private data and is not accounted for."
     )
     assert "heuristic" not in Guarantee(**BAYESIAN | {"bound": "empirical Bernstein"}).sentence
     assert "at confidence 0.95 (" in Guarantee(**BAYESIAN | {"gamma": 0.05}).sentence

@@ -17,6 +17,7 @@ from tiers import exhaustive
 
 import doublure as db
 from doublure.cli.main import app
+from doublure.methods.presets import PRESETS, written
 from doublure.methods.registry import METHODS
 from doublure.methods.registry import method as method_of
 
@@ -109,6 +110,23 @@ def test_every_setting_stands_in_the_reference(pages):
         for settings in [types] if isinstance(types, type) else types.values():
             meanings = {own: rf"^\| `{own}` \| .* \| \S.* \|$" for own in settings.model_fields}
             assert [own for own, row in meanings.items() if not re.search(row, section, flags=re.MULTILINE)] == []
+
+
+def test_no_name_in_braces_is_left_unfilled_in_the_reference(pages):
+    """Help names lists of names, such as {methods}; a brace in code, or in a path such as {table}.parquet, is one."""
+    for page in (pages / "reference").glob("*.md"):
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert re.findall(r"\{[a-z_]+\}", text) == [], page.name
+    said = (pages / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert "frigerio2019, triastcyn2018" in said
+    assert "statistics, guided, dpgan" in said
+
+
+def test_what_each_preset_sets_stands_in_the_reference(pages):
+    text = (pages / "reference" / "settings.md").read_text(encoding="utf-8")
+    for name, preset in PRESETS.items():
+        for own in preset.settings.values():
+            assert re.search(rf"^\| `{name}` .*`{re.escape(written(own))}` \|$", text, flags=re.MULTILINE)
 
 
 def test_a_docstring_becomes_markdown(maker):

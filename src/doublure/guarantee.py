@@ -103,6 +103,9 @@ def protects_records(excluded: Iterable[object]) -> bool:
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"
 """Exclusions of the arithmetic: the second where all noise is exact. A claim that names neither excludes the first."""
+INTERNAL = "internal reports"
+"""An exclusion of every claim."""
+_SENTENCES_OF_THEIR_OWN = (CHOICE_OF_KIND, UNPROTECTED_ROWS)
 
 LARGE_EPSILON = 10.0
 """The ε above which a plan explains its meaning in a warning."""
@@ -215,6 +218,17 @@ class Guarantee(Model):
         return _SENTENCES[self.kind](self)
 
     @property
+    def former_sentence(self) -> str:
+        """The claim as it was worded when its sentence named some exclusions alone; files and plans' hashes keep it."""
+        if self.kind == "dp":
+            left = [TIMING if TIMING in self.excluded else FLOATING, INTERNAL]
+            shared = [SHARED_PEOPLE] if SHARED_PEOPLE in self.excluded else []
+            return f"{_private(self)} Not covered: {', '.join(left + shared)}.{_said_apart(self.excluded)}"
+        if self.kind == "bayesian-dp":
+            return f"{_estimate(self)} {CHOICE_OF_KIND.capitalize()}."
+        return self.sentence
+
+    @property
     def about(self) -> dict[str, str]:
         """The metadata of every file of synthetic records."""
         return {"doublure": __version__, "watermark": self.watermark, "guarantee": self.sentence}
@@ -283,6 +297,14 @@ class Guarantee(Model):
         excluded = tuple(dict.fromkeys((*self.excluded, CHOICE_OF_KIND)))
         return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
 
+    @property
+    def says_no_more(self) -> bool:
+        """Whether a Bayesian claim says no more than its worst case: for any distances, or by its own figures."""
+        if self.kind != "bayesian-dp":
+            return False
+        same = (self.epsilon or 0.0) <= (self.epsilon_mu or 0.0) and (self.delta or 0.0) <= (self.delta_mu or 0.0)
+        return same or CHOICE_OF_KIND not in self.excluded
+
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the contract, as a card and ``guarantee.json`` hold them.
 
@@ -314,10 +336,18 @@ class Guarantee(Model):
             guarantee = cls.model_validate(_with_estimate(fields))
         except ValueError:
             raise RunFolderError("has figures that make no guarantee", field="guarantee", remedy=_EDITED) from None
-        if sentence is not None and as_worded_now(str(sentence)) != guarantee.sentence:
+        if sentence is not None and as_worded_now(str(sentence)) not in (guarantee.sentence, guarantee.former_sentence):
             said = "is not the sentence that its figures give"
             raise RunFolderError(said, field="guarantee.sentence", remedy=_EDITED)
         return guarantee
+
+
+def claim_as_worded_now(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a written claim with its sentence as this version words it; one that is no claim as it is."""
+    try:
+        return {**claim, "sentence": Guarantee.from_json(dict(claim)).sentence}
+    except RunFolderError:
+        return claim
 
 
 def as_worded_now(text: str) -> str:
@@ -394,6 +424,11 @@ def _covered(guarantee: Guarantee) -> str:
 
 
 def _dp(guarantee: Guarantee) -> str:
+    return f"{_private(guarantee)} {_uncovered(guarantee.excluded)}"
+
+
+def _private(guarantee: Guarantee) -> str:
+    """Return what an (ε, δ) claims, in a sentence."""
     how = [f"{guarantee.relation.replace('add-remove', 'add/remove')} neighbours"]
     if guarantee.sample_rate is not None:
         how.append("full batch" if guarantee.sample_rate == 1 else f"Poisson lots q={figure(guarantee.sample_rate)}")
@@ -402,14 +437,21 @@ def _dp(guarantee: Guarantee) -> str:
     how.append(f"accountant {guarantee.accountant}")
     given = _given_public(guarantee)
     public = f", and that {given}" if given else ""
-    whole = (said for said in (CHOICE_OF_KIND, UNPROTECTED_ROWS) if said in guarantee.excluded)
-    further = "".join(f" {said.capitalize()}." for said in whole)
-    uncovered = ", ".join(["internal reports", *([SHARED_PEOPLE] if SHARED_PEOPLE in guarantee.excluded else [])])
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
-        f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
-        f"Not covered: {TIMING if TIMING in guarantee.excluded else FLOATING}, {uncovered}.{further}"
+        f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}."
     )
+
+
+def _uncovered(excluded: Sequence[str]) -> str:
+    """Return all exclusions of a claim, as its sentence ends."""
+    listed = (left for left in excluded if left not in _SENTENCES_OF_THEIR_OWN)
+    named = dict.fromkeys((TIMING if TIMING in excluded else FLOATING, INTERNAL, *listed))
+    return f"Not covered: {'; '.join(named)}.{_said_apart(excluded)}"
+
+
+def _said_apart(excluded: Sequence[str]) -> str:
+    return "".join(f" {said.capitalize()}." for said in _SENTENCES_OF_THEIR_OWN if said in excluded)
 
 
 def _given_public(guarantee: Guarantee) -> str:
@@ -431,15 +473,30 @@ def _confidence(gamma: float) -> str:
 
 
 def _bayesian(guarantee: Guarantee) -> str:
-    heuristic = "; heuristic" if str(guarantee.bound).lower().startswith("student") else ""
+    """Return the claim that holds first: the worst case, where the estimate says no more."""
+    if guarantee.says_no_more:
+        return (
+            f"{_private(guarantee)} The estimate says no more: {_ceiling(guarantee)}. {_uncovered(guarantee.excluded)}"
+        )
+    return f"{_estimate(guarantee)} {_uncovered(guarantee.excluded)}"
+
+
+def _estimate(guarantee: Guarantee) -> str:
+    """Return what a Bayesian claim estimates, in a sentence."""
     given = _given_public(guarantee)
     public = f"; given that {given}" if given else ""
     return (
+        f"{_ceiling(guarantee)}; a record from elsewhere is covered only by the worst-case "
+        f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run{public}."
+    )
+
+
+def _ceiling(guarantee: Guarantee) -> str:
+    heuristic = "; heuristic" if str(guarantee.bound).lower().startswith("student") else ""
+    return (
         f"(ε_μ ≤ {figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
         f"the data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
-        f"{_confidence(guarantee.gamma or 0.0)} ({guarantee.bound}{heuristic}); a record from elsewhere is covered "
-        f"only by the worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run{public}."
-        f" {CHOICE_OF_KIND.capitalize()}."
+        f"{_confidence(guarantee.gamma or 0.0)} ({guarantee.bound}{heuristic})"
     )
 
 

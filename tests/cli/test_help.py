@@ -84,3 +84,12 @@ def test_words_are_completed(shell, doublure, monkeypatch):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert re.findall(r"\bstatistics\b", done.stdout), done
     assert "guided" not in done.stdout
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "doublure")
+def test_no_seed_is_said_to_repeat_a_fit(words, doublure):
+    said = " ".join(doublure(*words, "--help").out.split())
+    repeats, fixes = "Repeats what is drawn here." in said, "a fit's noise is fresh each time." in said
+    assert not (repeats and fixes)
+    assert fixes == (words in {("fit",), ("federate", "simulate"), ("audit",)})
+    assert "the result repeatable" not in said

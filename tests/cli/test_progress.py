@@ -34,6 +34,17 @@ def test_a_stage_that_counts_nothing_shows_how_long_it_takes(monkeypatch, capsys
     assert lines
 
 
+@pytest.mark.parametrize("forced", ["", "1"])
+def test_the_environment_switches_stages_off_and_no_warning(monkeypatch, capsys, forced):
+    monkeypatch.setenv("FORCE_COLOR", forced)
+    monkeypatch.setenv("DOUBLURE_PROGRESS", "0")
+    with TerminalProgress() as progress:
+        progress.tell(["Warning: a wide column"])
+        progress.stage("train the generator", 12)
+        progress.at(12)
+    assert capsys.readouterr().err.split() == ["Warning:", "a", "wide", "column"]
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.0, "0:00:00"), (558.9, "0:09:18"), (90_000, "1 day, 1:00:00"), (None, "-:--:--")]
 )

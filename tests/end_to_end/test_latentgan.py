@@ -56,7 +56,7 @@ def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
     card = doublure("release", tmp_path / "run", "-n", 20, "-o", tmp_path / "bundle")["card"]
     sentence = card["guarantee"]["sentence"]
     assert f"and that the public generator (SHA-256 {made['generator_sha256'][:12]}…) was made and chosen" in sentence
-    assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
+    assert sentence.endswith("; what the public data itself tells about people who are in both.")
     assert doublure("verify", tmp_path / "bundle", "--ledger", ledger)["files"] == 6
 
 

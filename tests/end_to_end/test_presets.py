@@ -107,7 +107,7 @@ def test_a_strangers_files_become_a_card(tmp_path, run, doublure, capsys, preset
     data = made(tmp_path / "files") if made is pictures else made(tmp_path)
     planned, card = whole_way(tmp_path, doublure, preset, schema, data, claim, settings)
     assert card["guarantee"]["kind"] == kind
-    assert planned["warnings"][0] == sentence(preset)
+    assert planned["warnings"][0] == sentence(preset, db.Schema.parse(schema).kind)
     run_guarded(app, ["sample", str(tmp_path / "run"), "-n", "9", "-o", str(tmp_path / "again.npz")])
     said = capsys.readouterr().out
     assert ("othing limits what these images tell of" in said) == (kind == "empirical")  # as release says
@@ -145,7 +145,7 @@ def test_a_preset_is_its_method_with_the_papers_settings():
     own = db.plan(schema, preset="frigerio2019", steps=6, lot_size=8, **EXACT)
     same = db.plan(schema, method="dpgan", numerics="scaled", loss="wgan-gp", steps=6, lot_size=8, **EXACT)
     assert own.sha256 == same.sha256
-    assert f"Note: {sentence('frigerio2019')}" in own.explain()
+    assert f"Note: {sentence('frigerio2019', 'table')}" in own.explain()
     assert db.plan(schema, preset="frigerio2019", numerics="bins", steps=6, **EXACT).settings.numerics == "bins"
 
 

@@ -134,6 +134,16 @@ def test_records_that_are_equal_by_chance_may_be_kept_aside():
         assert seen_before(hash_records(few[0] if len(other.columns) == 3 else many[0]), hash_records(other)) == seen
 
 
+def test_drawn_moments_equal_loaded_ones_in_every_zone():
+    """Samples have the zone of the schema, loaded tables the clock's time alone."""
+    loaded = pd.DataFrame(
+        {"at": pd.to_datetime(["2021-01-05 10:00", None, "2021-07-05 10:00"]).astype("datetime64[s]")}
+    )
+    for zone in ("UTC", "Europe/Paris"):
+        drawn = loaded.assign(at=loaded["at"].dt.tz_localize(zone))
+        assert (hash_records(drawn) == hash_records(loaded)).all()
+
+
 def test_images_in_another_order_are_the_same_images():
     draw = np.random.default_rng(0)
     pixels, labels = draw.integers(0, 256, (40, 3, 3, 1), dtype=np.uint8), pd.Series(draw.integers(0, 2, 40))

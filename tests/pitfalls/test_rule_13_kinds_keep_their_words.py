@@ -25,7 +25,7 @@ KINDS = {
     ),
     "bayesian-dp": Guarantee(
         kind="bayesian-dp", epsilon_mu=0.31, delta_mu=1e-6, epsilon=4.7, delta=1e-5, gamma=1e-9, distances=32,
-        bound="Student-t",
+        bound="Student-t", excluded=(words.CHOICE_OF_KIND,),
     ),
     "empirical": Guarantee(kind="empirical", mu=0.42, gamma=1e-5),
     "empirical, not estimated": Guarantee(kind="empirical"),
@@ -146,7 +146,7 @@ RESTS_ON = (
     "10 noisy steps",
     "accountant pld",
     "given the declared schema",
-    "Not covered: floating-point and timing side channels, internal reports.",
+    "Not covered: floating-point and timing side channels; internal reports.",
 )
 
 
@@ -171,7 +171,7 @@ def check_a_claim_through_a_public_generator_says_so():
         update={"assumptions": (*base.assumptions, rests), "excluded": (*base.excluded, words.SHARED_PEOPLE)}
     )
     assert f"; given the declared schema, and that {rests}. Not covered: " in shared.sentence
-    assert shared.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
+    assert shared.sentence.endswith(f"internal reports; {words.SHARED_PEOPLE}.")
     apart = base.model_copy(update={"assumptions": (*base.assumptions, rests, words.NO_SHARED_PEOPLE)})
     assert f"and that {rests} and that {words.NO_SHARED_PEOPLE}. Not covered: " in apart.sentence
     assert "public" not in base.sentence
@@ -180,10 +180,28 @@ def check_a_claim_through_a_public_generator_says_so():
         f", and that {words.PUBLIC_LABELS} was made and chosen without the private records. Not covered: "
         in labelled.sentence
     )
-    assert labelled.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
+    assert labelled.sentence.endswith(f"internal reports; {words.SHARED_PEOPLE}.")
     apart = base.with_public_labels(shared_people=False)
     assert f" and that {words.NO_SHARED_PEOPLE_IN_LABELS}. Not covered: " in apart.sentence
     assert apart.sentence.endswith("internal reports.")
+
+
+def check_a_sentence_leaves_out_what_its_claim_does():
+    left = (words.TIMING, words.INTERNAL, REFUSALS, words.ENDED, words.of_records("row"), words.SHARED_PEOPLE)
+    for kind in ("dp", "bayesian-dp"):
+        made = KINDS[kind].model_copy(update={"excluded": (*left, words.UNPROTECTED_ROWS, words.CHOICE_OF_KIND)})
+        said = made.sentence.casefold()
+        assert all(each.casefold() in said for each in made.excluded), kind
+
+
+def test_a_sentence_leaves_out_what_its_claim_does():
+    check_a_sentence_leaves_out_what_its_claim_does()
+
+
+def test_a_sentence_that_names_fewer_is_caught(lab):
+    lab.plant(words, "_uncovered", ("left not in _SENTENCES_OF_THEIR_OWN", "False"))
+    with lab.caught():
+        check_a_sentence_leaves_out_what_its_claim_does()
 
 
 def test_a_claim_through_a_public_generator_says_so():
@@ -211,7 +229,7 @@ def test_a_claim_that_leaves_its_public_labels_out_is_caught(lab):
 
 
 @pytest.mark.parametrize(
-    "part", [", add/remove neighbours", "floating-point and timing side channels, ", "; given the declared schema"]
+    "part", [", add/remove neighbours", "floating-point and timing side channels; ", "; given the declared schema"]
 )
 def test_a_claim_that_leaves_something_out_is_caught(lab, monkeypatch, part):
     dp = words._dp

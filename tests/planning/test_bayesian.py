@@ -245,7 +245,8 @@ def test_a_run_that_was_not_measured_to_its_end_claims_its_worst_case(plain: db.
         assert (found.epsilon, found.delta) == plain.worst_case
 
 
-def test_the_worst_case_says_why_it_stands_alone(plain: db.Plan) -> None:
+def test_the_worst_case_says_why_it_stands_alone() -> None:
+    plain = plan(expected_distance=0.5)
     left = plain.guarantee.worst_case
     assert "differentially private for one image" in left.sentence
     assert "μ" not in left.sentence
@@ -254,6 +255,27 @@ def test_the_worst_case_says_why_it_stands_alone(plain: db.Plan) -> None:
         assert claim.sentence.endswith(" Which claim was made depends on the private data and is not accounted for.")
     assert not any("ε_μ" in entry for entry in left.assumptions)
     assert any("ε_μ is itself computed from private gradients" in entry for entry in plain.guarantee.assumptions)
+
+
+def test_without_a_choice_between_claims_the_one_that_holds_comes_first(plain: db.Plan) -> None:
+    """Distances as long as there can be stay under the ceiling: no record decides which claim is made."""
+    assert CHOICE_OF_KIND not in plain.guarantee.excluded
+    assert "Which claim was made" not in plain.guarantee.sentence + plain.explain()
+    epsilon, delta = plain.worst_case
+    assert plain.guarantee.sentence.startswith(
+        f"(ε={db.guarantee.figure(epsilon)}, δ={delta:g})-differentially private"
+    )
+    assert "The estimate says no more: (ε_μ ≤ 2, " in plain.guarantee.sentence
+    short = fed(plain, 0.3, spread=0.2)
+    assert claimed(plain, short)[0] == plain.guarantee
+    former = json.loads(json.dumps(plain.to_json()))
+    former["guarantee"]["excluded"].append(CHOICE_OF_KIND)  # as earlier plans have
+    former["guarantee"]["sentence"] = db.Guarantee.from_json(
+        {key: value for key, value in former["guarantee"].items() if key != "sentence"}
+    ).former_sentence
+    again = db.Plan.from_json(former)
+    assert again.guarantee.excluded[-1] == CHOICE_OF_KIND
+    assert again.guarantee.sentence.startswith("(ε_μ ≤ 2, ")
 
 
 def test_only_what_was_planned_may_be_claimed(plain: db.Plan) -> None:
@@ -278,9 +300,12 @@ def test_it_says_what_is_known_beforehand_and_what_is_not(labelled: db.Plan) -> 
     assert "Not known beforehand: how long gradient distances are" in told
     assert f"{db.guarantee.figure(forecast(labelled, 0.5))} (0.5)" in told
     assert "The confidence of ε_μ is spent over all orders (union bound); it stays internal" in told
-    assert "Claim if the ε_μ that is measured is at most the ceiling: (ε_μ ≤ 2, δ_μ=1e-10)-Bayesian DP" in told
-    assert f"Claim if it is not: (ε={epsilon:g}, δ={delta:g})-differentially private" in told
-    assert "under the ceiling: not for sure" in plan(expected_distance=0.5).explain()
+    assert f"Claim: (ε={epsilon:g}, δ={delta:g})-differentially private" in told
+    guessed = plan(expected_distance=0.5)
+    unsure, (epsilon, delta) = guessed.explain(), guessed.worst_case
+    assert "under the ceiling: not for sure" in unsure
+    assert "Claim if the ε_μ that is measured is at most the ceiling: (ε_μ ≤ 2, δ_μ=1e-10)-Bayesian DP" in unsure
+    assert f"Claim if it is not: (ε={db.guarantee.figure(epsilon)}, δ={delta:g})-differentially private" in unsure
     assert all(touch.purpose in told for touch in labelled.touches)
 
 

@@ -45,7 +45,7 @@ def test_where_all_noise_is_exact_timing_alone_is_left_out(name):
     assert made.exact
     assert made.guarantee.excluded[0] == TIMING
     assert FLOATING not in made.guarantee.excluded
-    assert "Not covered: timing side channels, internal reports" in made.guarantee.sentence
+    assert "Not covered: timing side channels; internal reports" in made.guarantee.sentence
 
 
 @pytest.mark.parametrize("name", INEXACT)
@@ -54,7 +54,7 @@ def test_one_inexact_access_is_enough(name):
     assert not made.exact
     assert made.guarantee.excluded[0] == FLOATING
     assert TIMING not in made.guarantee.excluded
-    assert "Not covered: floating-point and timing side channels, internal reports" in made.guarantee.sentence
+    assert "Not covered: floating-point and timing side channels; internal reports" in made.guarantee.sentence
 
 
 def test_an_access_is_exact_by_its_event_or_its_word():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from doublure.errors import SettingError
+from doublure.guarantee import claim_as_worded_now
 from doublure.methods import registry
 from doublure.methods.dpgan.settings import DpganSettings
 from doublure.planning import Plan
@@ -37,8 +38,9 @@ def test_a_plan_of_before_is_the_same_plan(name):
 
 
 def told(plan):
-    """Return a plan without its warnings, which are today's."""
-    return {name: value for name, value in plan.items() if name != "warnings"}
+    """Return a plan without its warnings, which are today's, and its claim as it is worded today."""
+    kept = {name: value for name, value in plan.items() if name != "warnings"}
+    return kept | {"guarantee": claim_as_worded_now(plan["guarantee"])}
 
 
 @pytest.mark.parametrize(("name", "setting"), CONSTANTS)

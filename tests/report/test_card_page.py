@@ -101,8 +101,10 @@ def test_a_bayesian_card_names_its_worst_case(card, parse):
         "delta_mu": 1e-10,
         "gamma": 1e-11,
         "unit": "meter",
+        "excluded": [CHOICE_OF_KIND],
     }
     text = text_of(with_guarantee(card, **facts), parse)
+    assert CHOSEN not in text_of(with_guarantee(card, **facts | {"excluded": []}), parse)
     assert "ε, worst case 2" in text
     assert "ε_μ (Bayesian, estimated) ≤ 0.5" in text
     assert "γ, chance that the estimate of ε_μ is too low, over all orders (union bound) 1e-11" in text

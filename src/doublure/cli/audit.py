@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import PLACE, Config, Device, Json, Seed, Settings, settings
+from doublure.cli.options import PLACE, Config, Device, FitSeed, Json, Settings, settings
 from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import GateFailed, SettingError
 
@@ -51,7 +51,7 @@ def audit(
     runs: Annotated[
         int, typer.Option(min=20, help="Runs with, and without, the tested record (--trainer, --method).")
     ] = 1000,
-    seed: Seed = None,
+    seed: FitSeed = None,
     device: Device = "cpu",
     as_json: Json = False,
     config: Config = None,

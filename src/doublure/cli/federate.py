@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import PLACE, Again, Config, FitThreads, Json, Seed
+from doublure.cli.options import PLACE, Again, Config, FitSeed, FitThreads, Json
 from doublure.cli.terminal import TerminalProgress, VerbResult, console, on_stderr
 from doublure.cli.verb import VerbApp
 from doublure.errors import counted
@@ -41,7 +41,7 @@ def simulate(
     one_unit: Annotated[
         bool, typer.Option("--one-unit", help="Each client is one unit, and lots are drawn here.")
     ] = False,
-    seed: Seed = None,
+    seed: FitSeed = None,
     threads: FitThreads = None,
     as_json: Json = False,
     config: Config = None,

@@ -14,12 +14,12 @@ from doublure.cli.options import (
     Delta,
     Device,
     Epsilon,
+    FitSeed,
     FitThreads,
     InDatabase,
     Json,
     Method,
     OfRows,
-    Seed,
     Settings,
     settings,
 )
@@ -53,7 +53,7 @@ def fit(
     delta: Delta = None,
     set_: Settings = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
-    seed: Seed = None,
+    seed: FitSeed = None,
     device: Device = "cpu",
     threads: FitThreads = None,
     memory: Annotated[

@@ -97,7 +97,11 @@ Shares = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable; never seeds privacy noise.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Repeats what is drawn here.")]
+FitSeed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="Fixes initial weights and public draws; a fit's noise is fresh each time."),
+]
 
 
 _FLAGS = {

@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 def plan(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
     method: Method = None,
-    preset: Annotated[str | None, typer.Option(help="A paper's system: {presets} (docs/evidence/papers.md).")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A method with its paper's settings: {presets} (docs/evidence/papers.md).")
+    ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     set_: Settings = None,

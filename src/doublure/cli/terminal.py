@@ -31,7 +31,7 @@ from doublure.errors import (
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest_name
-from doublure.support.progress import followed
+from doublure.support.progress import followed, is_off
 from doublure.support.stopping import signals_ignored
 
 if TYPE_CHECKING:
@@ -387,8 +387,8 @@ class TerminalProgress:
         self._console = console(stderr=True)
         # Leave room for the ^C of a terminal: on a full line it would begin another, and the bars would be drawn twice.
         self._console.width = max(1, self._console.width - len("^C") - 1)
-        self._live = self._console.is_terminal and not _quiet
-        self._silent = _quiet
+        self._silent = _quiet or is_off()
+        self._live = self._console.is_terminal and not self._silent
         self._bars = Progress(
             TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
@@ -416,9 +416,9 @@ class TerminalProgress:
                 self._bars.stop()
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Print lines before the first stage."""
+        """Print lines before the first stage, whether or not stages are shown."""
         with on_stderr():
-            for line in () if self._silent else lines:
+            for line in () if _quiet else lines:
                 self._console.print(f"  {line}")
 
     def stage(self, name: str, total: int | None = None) -> None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import pandas as pd
+
 from doublure.data.images import Images, open_images
 from doublure.data.images.archives import is_archive
 from doublure.data.images.arrays import is_idx
@@ -26,12 +28,10 @@ from doublure.schema.kinds import ByKind
 from doublure.support.objects import ObjectPath, Place, find_place
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from doublure.schema import Schema
     from doublure.schema.written import Written
 
-Given: TypeAlias = "str | os.PathLike[str] | ObjectPath | pd.DataFrame | Images | Series | Mapping[str, Any]"
+Given: TypeAlias = str | os.PathLike[str] | ObjectPath | pd.DataFrame | Images | Series | Mapping[str, Any]
 
 
 class Source(Protocol):

@@ -19,7 +19,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
 
 from doublure.datasets.demo import demo_files as demo_files
 from doublure.datasets.downloading import ArchiveMember, Progress, RemoteFile, matches, obtain
@@ -27,11 +30,7 @@ from doublure.errors import DataError, SettingError
 from doublure.support.files import write_atomic
 from doublure.support.guessing import suggest
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
-    Images: TypeAlias = dict[str, np.ndarray[Any, np.dtype[Any]]]
+Images: TypeAlias = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 BUNDLED_ADULT_SHA256 = "3acf2421586d674f103bab9cfbcb587ee56bf2455bfa36c0aa4b9ecc2f7afac6"
 _BUNDLED = Path(__file__).resolve().parent / "bundled"
@@ -190,8 +189,6 @@ def _downloaded(
 
 
 def _write_npz(entry: DatasetInfo, place: Path, split: str) -> None:
-    import numpy as np
-
     with _form_checked(entry):
         found: Any = _READERS[entry.name](entry, place, split, None)
     write_atomic(place / f"{split}.npz", lambda file: np.savez(file, **found))
@@ -247,8 +244,6 @@ def load_adult(split: Literal["train", "test"] = "train", *, folder: str | Path 
         >>> len(db.datasets.load_adult())
         32561
     """
-    import pandas as pd
-
     if split == "train":
         return pd.read_csv(bundled_adult(), na_filter=False)
     frame = load("adult", split, folder=folder)
@@ -346,8 +341,6 @@ def _table_member(entry: DatasetInfo, place: Path) -> bytes:
 
 
 def _read_adult_test(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
-    import pandas as pd
-
     frame = pd.read_csv(
         io.BytesIO(_table_member(entry, place)),
         names=list(entry.columns),
@@ -360,15 +353,11 @@ def _read_adult_test(entry: DatasetInfo, place: Path, split: str, limit: int | N
 
 
 def _read_mushroom(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
-    import pandas as pd
-
     content = io.BytesIO(_table_member(entry, place))
     return pd.read_csv(content, names=list(entry.columns), na_filter=False).iloc[:limit]
 
 
 def _read_daiad_water(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
-    import pandas as pd
-
     content = io.BytesIO(_table_member(entry, place))
     frame = pd.read_csv(content, sep=";", names=list(entry.columns), skiprows=1, nrows=limit)
     frame["time"] = pd.to_datetime(frame["time"], format="%d/%m/%Y %H:%M:%S").astype("datetime64[s]")
@@ -376,8 +365,6 @@ def _read_daiad_water(entry: DatasetInfo, place: Path, split: str, limit: int | 
 
 
 def _read_ettm1(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
-    import pandas as pd
-
     (file,) = entry.files
     return pd.read_csv(place / file.name, nrows=limit)[list(entry.columns)]
 
@@ -401,8 +388,6 @@ def _read_svhn(entry: DatasetInfo, place: Path, split: str, limit: int | None) -
 
 
 def _read_cifar10(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> Images:
-    import numpy as np
-
     (file,) = entry.files
     wanted = {member.path: member for member in file.members if member.split == split}
     records = {}
@@ -419,7 +404,6 @@ def _read_cifar10(entry: DatasetInfo, place: Path, split: str, limit: int | None
 
 
 def _read_celeba(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> Images:
-    import numpy as np
     from PIL import Image
 
     part = {"train": "0", "valid": "1", "test": "2"}[split]

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Source
@@ -50,9 +52,6 @@ from doublure.schema.unit import UNIT_ID
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import free_word, nearest_name
 from doublure.support.views import shorten
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEARN_EPSILON = 0.05
 _LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"

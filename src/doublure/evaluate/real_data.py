@@ -159,7 +159,7 @@ def hash_records(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
 def _plain(column: pd.Series[Any]) -> Any:
     """Return a column's values in one type for the comparison of loaded and drawn cells."""
     if pd.api.types.is_datetime64_any_dtype(column):
-        return column.to_numpy().astype("datetime64[s]")
+        return column.dt.tz_localize(None).to_numpy().astype("datetime64[s]")
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return column.to_numpy(dtype="float64", na_value=np.nan)
     return column.to_numpy(dtype=object)

@@ -215,12 +215,15 @@ class Method(ABC, Generic[S, E]):
         """Return noise that the settings fix independently of the claim; None if σ follows from ε, or ε from σ."""
         return None
 
-    def planned_claim(self, composed: Guarantee, settings: S, *, epsilon: float, delta: float) -> Guarantee:
+    def planned_claim(
+        self, composed: Guarantee, settings: S, touches: Sequence[Access], *, epsilon: float, delta: float
+    ) -> Guarantee:
         """Return a plan's claim.
 
         Args:
             composed: The (ε, δ) of all accesses composed, of kind dp.
             settings: With all noise decided.
+            touches: All accesses.
             epsilon: The requested ε.
             delta: The requested δ.
         """

@@ -1,6 +1,7 @@
-"""Presets: the papers' systems by name, as settings of a method.
+"""Presets: settings that take a method closer to its paper, by the paper's name.
 
-A preset takes its method, fills in what the paper states where a setting is left out, and says what does better here.
+A preset takes its method, sets what the paper states and defaults leave, and says so, with what does better here. All
+other settings keep their defaults.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from doublure.support.guessing import Registry
 
 @dataclass(frozen=True)
 class PaperPreset:
-    """A paper's system.
+    """A method with settings of its paper.
 
     Attributes:
         paper: Its authors and year.
         method: The method that it is a setting of.
-        settings: What the paper says, for each kind of data that it is about.
+        settings: What it sets, for each kind of data that the paper is about.
         better: What to take in its place, in a sentence.
         called: The paper's own name of it, where that is no method's.
     """
@@ -90,7 +91,7 @@ def with_preset(name: str, kind: str, settings: Mapping[str, Any]) -> tuple[str,
     """
     preset = PRESETS[name]
     if kind not in preset.settings:
-        others = [other for other, each in PRESETS.items() if kind in each.settings]
+        others = about(kind)
         remedy = f"leave it out, or use {', '.join(others)}" if others else "leave it out"
         own = " and ".join(KINDS[each].records for each in preset.settings)
         raise SettingError(f"{name} makes {own}", field="preset", remedy=remedy)
@@ -103,15 +104,31 @@ class ChoiceReason(str):
     __slots__ = ()
 
 
-def sentence(name: str) -> ChoiceReason:
-    """Return a plan's sentence about a preset, with what does better.
+def about(kind: str) -> list[str]:
+    """Return the presets for a kind of data."""
+    return [name for name, each in PRESETS.items() if kind in each.settings]
+
+
+def sentence(name: str, kind: str) -> ChoiceReason:
+    """Return a plan's sentence about a preset: what it sets for a kind of data, and what does better.
 
     Example:
-        >>> sentence("chen2021")
-        'preset chen2021: method latentgan as in Chen et al. 2021. The setting teacher=mixture did better on digits'
+        >>> print(sentence("chen2021", "table"))
+        preset chen2021: method latentgan with teacher=critic, after Chen et al. 2021; else defaults. The setting ...
     """
     preset = PRESETS[name]
-    return ChoiceReason(f"preset {name}: method {preset.method} as in {preset.paper}. {preset.better}")
+    own = f"{preset.method} with {written(preset.settings[kind])}, after {preset.paper}; else defaults"
+    return ChoiceReason(f"preset {name}: method {own}. {preset.better}")
+
+
+def written(settings: Mapping[str, Any]) -> str:
+    """Return settings as ``--set`` takes them.
+
+    Example:
+        >>> written({"loss": "wgan-gp", "detail": 0})
+        'loss=wgan-gp, detail=0'
+    """
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def meant_by(method: str) -> str | None:

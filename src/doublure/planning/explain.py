@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from doublure.access import COVERED, events
 from doublure.errors import counted
-from doublure.guarantee import figure
+from doublure.guarantee import CHOICE_OF_KIND, figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
 from doublure.planning.machine import estimate_seconds
@@ -145,6 +145,8 @@ def describe_budget(made: PlanContents) -> str:
 
 def _claims(made: PlanContents) -> list[str]:
     if made.worst_case is None:
+        return [f"Claim: {made.guarantee.sentence}"]
+    if CHOICE_OF_KIND not in made.guarantee.excluded:
         return [f"Claim: {made.guarantee.sentence}"]
     return [
         f"Claim if the ε_μ that is measured is at most the ceiling: {made.guarantee.sentence}",

@@ -19,6 +19,7 @@ from doublure.guarantee import (
     CHOSEN,
     ENDED,
     FLOATING,
+    INTERNAL,
     LARGE_EPSILON,
     QUOTING,
     REFUSALS,
@@ -419,7 +420,7 @@ def _guarantee(
         assumptions=(*assumptions, *settings.assumptions),
         excluded=(
             TIMING if all(access.exact for access in touches) else FLOATING,
-            "internal reports",
+            INTERNAL,
             *(() if coerced else (REFUSALS,)),
             *(() if schema.federated is None else (ENDED,)),
             *((of_records(schema.unit_in_words),) if schema.unit.each_record else ()),
@@ -428,7 +429,7 @@ def _guarantee(
         unit=unit,
         max_records=max_records,
     )
-    return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
+    return chosen.planned_claim(composed, settings, touches, epsilon=budget.epsilon, delta=budget.delta)
 
 
 class AccountantNote(str):

@@ -12,7 +12,15 @@ from typing import Any, Literal
 
 from doublure.access import Access, events, same_accesses
 from doublure.errors import InputError, SettingError, printable
-from doublure.guarantee import FLOATING, Guarantee, as_worded_formerly, as_worded_now, formerly_of_records, of_records
+from doublure.guarantee import (
+    CHOICE_OF_KIND,
+    FLOATING,
+    Guarantee,
+    as_worded_formerly,
+    claim_as_worded_now,
+    formerly_of_records,
+    of_records,
+)
 from doublure.ledger.chain import canonical_json
 from doublure.methods import choice, presets
 from doublure.methods import registry as methods
@@ -62,7 +70,7 @@ def plan(
             the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
         delta: The total δ; for ``bayesgan`` δ_μ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
-        preset: A paper's system, out of :mod:`doublure.methods.presets`: its method, and its settings for those that
+        preset: One of :mod:`doublure.methods.presets`: a paper's method, and its settings for those that
             are not given.
         settings: Settings of the method, by name.
 
@@ -86,7 +94,7 @@ def plan(
     if method not in (choice.AUTO, own):
         raise SettingError(f"stands beside preset {preset}, which is {own}", field="method", remedy="leave one out")
     made = plan_contents(read, own, epsilon, delta, accountant, settings)
-    return Plan.from_contents(replace(made, warnings=(presets.sentence(preset), *made.warnings)))
+    return Plan.from_contents(replace(made, warnings=(presets.sentence(preset, read.kind), *made.warnings)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +124,7 @@ class Plan(PlanContents):
             True
         """
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
+        kept["guarantee"]["sentence"] = self.guarantee.former_sentence
         return hashlib.sha256(as_worded_formerly(canonical_json(kept).decode()).encode()).hexdigest()
 
     @property
@@ -222,8 +231,8 @@ def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
     if data.get("version") != VERSION:
         raise InputError("is of another version", field=f"{name} version", remedy=_REMAKE)
     claim = data.get("guarantee")
-    if isinstance(claim, Mapping) and isinstance(sentence := claim.get("sentence"), str):
-        data = {**data, "guarantee": {**claim, "sentence": as_worded_now(sentence)}}
+    if isinstance(claim, Mapping) and "sentence" in claim:
+        data = {**data, "guarantee": claim_as_worded_now(claim)}
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
@@ -270,7 +279,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
         epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
         chose = (
-            *map(presets.sentence, presets.PRESETS),
+            *(presets.sentence(name, schema.kind) for name in presets.about(schema.kind)),
             *(() if epsilon is None else (choice.sentence(schema, epsilon),)),
         )
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
@@ -279,6 +288,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         source = data["guarantee"].get("noise_source")
         if source == chosen.noise_source(settings):  # as earlier plans have
             made = replace(made, guarantee=made.guarantee.model_copy(update={"noise_source": source}))
+        if CHOICE_OF_KIND in data["guarantee"].get("excluded", ()):  # which earlier plans say of every Bayesian claim
+            chosen_by = dict.fromkeys((*made.guarantee.excluded, CHOICE_OF_KIND))
+            made = replace(made, guarantee=made.guarantee.model_copy(update={"excluded": tuple(chosen_by)}))
         own = of_records(schema.unit_in_words)
         for former in formerly_of_records(schema.unit_in_words):
             if former in data["guarantee"].get("excluded", ()):  # a plan goes on saying what it said

@@ -57,7 +57,7 @@ def fit(
         provenance: The data, the people in it and its licence.
         out: The folder to create.
         resume: Continue a fit that was cut off there.
-        seed: Makes the fit repeatable; with ``resume`` the seed of the first start.
+        seed: Repeats the fit, which has no privacy noise; with ``resume`` the seed of the first start.
         device: The device to compute on.
         threads: CPU threads.
         progress: Receives progress events; None: a line on a terminal, False: nothing.

@@ -112,7 +112,7 @@ def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
         f"This holds for every {unit}, whatever a reader already knows, if what the card assumes is true.",
         f"If the same {unit} is in another release, too, the factors multiply.",
         "It does not prevent learning about groups, or about everybody.",
-        *([_CHOSEN] if CHOICE_OF_KIND in (guarantee.get("excluded") or ()) else []),
+        *_chosen(guarantee),
         _synthetic(records),
     ]
 
@@ -126,7 +126,7 @@ def _bayesian(guarantee: Mapping[str, Any], records: str) -> list[str]:
         f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
         "The estimate itself was computed from private data without noise, and is not published. "
         "This card states the ceiling that was fixed beforehand.",
-        _CHOSEN,
+        *_chosen(guarantee),
         _synthetic(records),
     ]
 
@@ -148,7 +148,10 @@ def _unprotected(guarantee: Mapping[str, Any], records: str) -> list[str]:
     ]
 
 
-_CHOSEN = f"{CHOICE_OF_KIND.capitalize()}."
+def _chosen(guarantee: Mapping[str, Any]) -> list[str]:
+    return [f"{CHOICE_OF_KIND.capitalize()}."] if CHOICE_OF_KIND in (guarantee.get("excluded") or ()) else []
+
+
 _WORDS = {"dp": _dp, "bayesian-dp": _bayesian, "empirical": _empirical}
 
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from doublure.planning import Plan
 
-Engine: TypeAlias = "str | Client"
+Engine: TypeAlias = str | Any
+"""A name, or a client of Dask, which need not be installed."""
 
 LOCAL = "local"
 PATIENCE = 60

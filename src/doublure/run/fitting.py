@@ -28,7 +28,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doublure.data.databases.streaming import DatabaseStream
 from doublure.data.opening import Given, open_data
@@ -53,18 +53,16 @@ from doublure.run.database_units import place_in_database
 from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
+from doublure.run.ranks import LocalRun
 from doublure.run.record_sources import RemoteSource
 from doublure.run.rehearsal import rehearse
 from doublure.run.running import FitRun
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema import Schema
 from doublure.support import files, seeding
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, listen
-
-if TYPE_CHECKING:
-    from doublure.run.ranks import LocalRun
-    from doublure.run.synthesizer import Synthesizer
-    from doublure.schema import Schema
 
 _HEAD = ("number", "file", "rule")
 _PRIVATE = 0o600
@@ -100,7 +98,7 @@ def fit(
         out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
             a temporary folder, which the error names, and can be resumed from there.
         resume: Resume the run in ``out``: what was drawn is told again, what is left is drawn inside its reservation.
-        seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
+        seed: Public: initial weights and public draws. Privacy noise is fresh each time, so that no seed repeats it.
         device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
         memory: Memory that the process may use, such as ``2GB``, or bytes; None: all that there is. A larger table is

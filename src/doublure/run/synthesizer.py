@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
+import pandas as pd
 
 from doublure.data.records import count_rows, filling, handed_out, joined, taken, with_made
 from doublure.errors import RunFolderError, SettingError
@@ -27,8 +28,6 @@ from doublure.schema.kinds import KINDS
 from doublure.support import seeding
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
     from doublure.training.noisy_tables import NoisyTable

@@ -11,7 +11,7 @@ from doublure._version import __version__
 from doublure.access import same_accesses
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
-from doublure.guarantee import Guarantee, as_worded_now, may_state_measured_epsilon
+from doublure.guarantee import Guarantee, claim_as_worded_now, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import load_state
@@ -149,7 +149,11 @@ def _same(written: Any, own: Any) -> bool:
 def _facts(written: str | None) -> Any:
     """Return a document without a plan's words, which may differ by version; None for no document."""
     try:
-        document = json.loads(as_worded_now(written or ""))
+        document = json.loads(written or "")
     except (ValueError, RecursionError):
         return None
+    if isinstance(document, dict) and isinstance(claim := document.get("guarantee"), dict):
+        document = {**document, "guarantee": claim_as_worded_now(claim)}
+    elif isinstance(document, dict) and "sentence" in document:
+        document = claim_as_worded_now(document)
     return {key: said for key, said in document.items() if key not in WORDS} if isinstance(document, dict) else None

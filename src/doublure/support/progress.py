@@ -239,9 +239,14 @@ def format_seconds(number: float) -> str:
     return f"{max(1, round(number))} s" if number < 90 else f"{round(number / 60)} min"
 
 
+def is_off() -> bool:
+    """Whether the environment switches progress off."""
+    return os.environ.get("DOUBLURE_PROGRESS", "").strip().lower() in _OFF
+
+
 def _seen(anyway: bool) -> TextIO | None:
     """Return the stream on which a line is visible; not stderr in a notebook, which shows it as an error."""
-    if os.environ.get("DOUBLURE_PROGRESS", "").strip().lower() in _OFF:
+    if is_off():
         return None
     if in_notebook():
         return sys.stdout
@@ -260,6 +265,7 @@ __all__ = [
     "StageProgress",
     "format_seconds",
     "in_notebook",
+    "is_off",
     "listen",
     "read_progress",
 ]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from doublure.schema.related_table import RelatedTable
     from doublure.schema.written import Written
 
-Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
+Given: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | RelatedRows
 
 
 class RelatedSource:

@@ -18,7 +18,7 @@ from doublure.measures.tables.coding import Integers
 from doublure.support.arrays import Floats
 
 Pair: TypeAlias = tuple[int, int]
-Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Whole: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _CHUNK_ROWS = 1 << 18
 # Above this number of cells a pair's table is found by sorting the rows, not laid out in full.

@@ -155,7 +155,7 @@ def forecast_lines(own: BayesianSettings, planned: Guarantee, touches: Sequence[
         return forecast_epsilon(own, touches, delta=planned.delta_mu or 0.0, share=share)
 
     most = at(1.0)
-    fixed = "yes" if most <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING) else "not for sure"
+    fixed = "not for sure" if CHOICE_OF_KIND in planned.excluded else "yes"
     guesses = ", ".join(f"{figure(at(share))} ({share:g})" for share in _SHARES)
     return (
         f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
@@ -176,8 +176,14 @@ def fixed_noise(own: BayesianSettings) -> FixedNoise:
     return FixedNoise(multiplier=own.noise_multiplier, delta=own.worst_case_delta or 0.0)
 
 
-def planned_claim(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
-    """Return the claim of a run within its ceiling: the ceiling, with a worst case of kind dp."""
+def planned_claim(
+    worst: Guarantee, own: BayesianSettings, touches: Sequence[Access], *, ceiling: float, delta: float
+) -> Guarantee:
+    """Return the claim of a run within its ceiling: the ceiling, with a worst case of kind dp.
+
+    If the ceiling holds where all distances are as long as they can be, no distance decides which claim is made.
+    """
+    chosen = forecast_epsilon(own, touches, delta=delta, share=1.0) > ceiling
     return Guarantee.model_validate(
         worst.model_dump()
         | {
@@ -186,7 +192,7 @@ def planned_claim(worst: Guarantee, own: BayesianSettings, *, ceiling: float, de
             "delta_mu": delta,
             "gamma": float(f"{own.gamma_share * delta:.6g}"),
             "assumptions": (*worst.assumptions, *BAYESIAN_ASSUMPTIONS),
-            "excluded": (*worst.excluded, CHOICE_OF_KIND),
+            "excluded": (*worst.excluded, *((CHOICE_OF_KIND,) if chosen else ())),
             "distances": own.distances,
             "bound": {"student-t": "Student-t", "bernstein": "empirical Bernstein"}[own.bound],
         }

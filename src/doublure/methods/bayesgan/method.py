@@ -18,7 +18,7 @@ distances would give the same cost, and add a chance of failure. ``annotator_pri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -120,9 +120,15 @@ class Bayesgan(Dpgan[BayesianSettings]):
 
     @override
     def planned_claim(
-        self, composed: Guarantee, settings: BayesianSettings, *, epsilon: float, delta: float
+        self,
+        composed: Guarantee,
+        settings: BayesianSettings,
+        touches: Sequence[Access],
+        *,
+        epsilon: float,
+        delta: float,
     ) -> Guarantee:
-        return claim.planned_claim(composed, settings, ceiling=epsilon, delta=delta)
+        return claim.planned_claim(composed, settings, touches, ceiling=epsilon, delta=delta)
 
     @override
     def forecast(

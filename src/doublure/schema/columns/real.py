@@ -57,10 +57,14 @@ class RealColumn(NumberColumn):
 
     @override
     def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
-        """Return cells as a CSV file has them: without decimals they are written as whole numbers."""
+        """Return cells as a CSV file has them: without decimals, whole ones are written as whole numbers."""
         written = super().csv_cells(cells, marks)
         whole = self.precision == 0 and self.ends is not None and max(map(abs, self.ends)) < EXACT
-        return written.astype("Int64") if whole and written.dtype.kind == "f" else written
+        if not whole or written.dtype.kind != "f":
+            return written
+        known = written.dropna()  # a real record's cell may have decimals, or lie beyond the bounds
+        exact = ((known % 1 == 0) & (known.abs() <= EXACT)).all()
+        return written.astype("Int64") if exact else written
 
     @override
     def rounded(self, numbers: Floats) -> Floats:
