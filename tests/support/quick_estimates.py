@@ -2,7 +2,7 @@
 
 A fit of `statistics` draws rows to rake shares and to fit the target, and series to learn which ones look real; tests
 of how near its draws come to the data let it draw all of them. Classifiers of tables are forests and boosted trees:
-rows of a few columns need no hundred.
+rows of a few columns need no hundred, nor do a few hundred rows five hundred count queries.
 
 Where only what is counted matters, posteriors take one step of each descent: what is asked next follows from noisy
 answers, however closely they were read.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tiers
 
-from doublure.measures.tables import utility
+from doublure.measures.tables import count_queries, utility
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.tables import posterior, work
 
@@ -55,11 +55,12 @@ FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, _MANY_SERIES = 200, copula_plan.LOOKED_AT
 _STILL, _FLAT = posterior._STILL, posterior._FLAT
 _TREES = 25
+_QUERIES = 100
 
 
 def install() -> None:
-    """Let forests have fewer trees, and boosting fewer rounds."""
-    utility._TREES = _TREES
+    """Let forests have fewer trees, and boosting fewer rounds, and fewer counts be asked for."""
+    utility._TREES, count_queries.QUERIES = _TREES, _QUERIES
 
 
 def choose(test: Path) -> None:
