@@ -15,6 +15,7 @@ from pathlib import Path
 
 import tiers
 
+from doublure.measures.relational import relations
 from doublure.measures.tables import count_queries, utility
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.tables import posterior, work
@@ -60,7 +61,7 @@ _QUERIES = 100
 
 def install() -> None:
     """Let forests have fewer trees, and boosting fewer rounds, and fewer counts be asked for."""
-    utility._TREES, count_queries.QUERIES = _TREES, _QUERIES
+    utility._TREES, count_queries.QUERIES, relations.QUERIES = _TREES, _QUERIES, _QUERIES // 2
 
 
 def choose(test: Path) -> None:
