@@ -2,7 +2,7 @@
 
 A fit of `statistics` draws rows to rake shares and to fit the target, and series to learn which ones look real; tests
 of how near its draws come to the data let it draw all of them. Classifiers of tables are forests and boosted trees:
-rows of a few columns need no hundred, nor do a few hundred rows five hundred count queries.
+rows of a few columns need no hundred.
 
 Where only what is counted matters, posteriors take one step of each descent: what is asked next follows from noisy
 answers, however closely they were read.
@@ -61,7 +61,8 @@ _QUERIES = 100
 
 def install() -> None:
     """Let forests have fewer trees, and boosting fewer rounds, and fewer counts be asked for."""
-    utility._TREES, count_queries.QUERIES, relations.QUERIES = _TREES, _QUERIES, _QUERIES // 2
+    utility._TREES = _TREES
+    count_queries.QUERIES, relations.QUERIES = _QUERIES, _QUERIES // 2
 
 
 def choose(test: Path) -> None:
