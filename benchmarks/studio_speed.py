@@ -92,7 +92,7 @@ def main() -> None:
         folder = Path(room)
         write_project(folder)
         with running(folder) as address:
-            visitor = Visitor(browser, address.url)
+            visitor = Visitor(browser, address.url, patience=1)
             visitor.go("/data")
             visitor.fill(place="survey.csv", schema="survey.schema.yaml")
             visitor.press("button:has-text('Read the header')")
@@ -114,7 +114,7 @@ def main() -> None:
             (drafted / "survey.csv").write_bytes((folder / "survey.csv").read_bytes())
             visitor.leave()
         with running(drafted) as address:
-            visitor = Visitor(browser, address.url)
+            visitor = Visitor(browser, address.url, patience=1)
             visitor.go("/data")
             visitor.fill(place="survey.csv")
             visitor.press("button:has-text('Read the header')")

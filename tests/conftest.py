@@ -8,6 +8,7 @@ import gc
 import importlib
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,9 +172,25 @@ class Letters:
         return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
 
 
+def pytest_configure() -> None:
+    """Let files lie in memory where that has room for them; what a test that passed has written is removed."""
+    memory, room = "/dev/shm", 2 << 30  # bytes
+    if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > room:
+        os.environ["TMPDIR"] = tempfile.tempdir = memory
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave the long files out of the quick tier, unless they are named."""
     return True if tiers.QUICK and tiers.is_long(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
+    """Let every other worker import files from the last on: the half that one has rewritten the next one finds so."""
+    report = yield
+    if isinstance(collector, pytest.Dir) and int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2:
+        report.result.reverse()
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -210,8 +227,27 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     named_noise.install()
     quick_estimates.install()
     if hasattr(session.config, "workerinput"):
+        _tell_ends(session.config)
         importlib.import_module("dp_accounting.pld")
         importlib.import_module("dp_accounting.rdp")
+
+
+def _tell_ends(config: pytest.Config) -> None:
+    """Let a worker tell of each test how it ended, and neither of its begin nor of a setup that passed.
+
+    Whoever adds up seconds, or writes reports for machines, is told all.
+    """
+    (worker,) = (each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor")
+    tell = worker.sendevent
+
+    def told(name: str, **facts: Any) -> None:
+        report = facts.get("data", {})
+        passed = name == "testreport" and report["outcome"] == "passed" and report["when"] != "call"
+        if not passed and name not in ("logstart", "logfinish"):
+            tell(name, **facts)
+
+    if config.option.durations is None and not config.option.xmlpath and not os.environ.get("DOUBLURE_TEST_SECONDS"):
+        worker.sendevent = told
 
 
 def _unwaited(fd: int) -> None:

@@ -42,7 +42,7 @@ def _is_count(value: ast.FormattedValue) -> bool:
 def plurals(text: str) -> list[str]:
     """Return each number that stands before a plural, whatever it is."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text if re.search(r"\} [a-z]", text) else "")):
         if not isinstance(node, ast.JoinedStr):
             continue
         for place, (one, other) in enumerate(zip(node.values, node.values[1:], strict=False)):

@@ -26,6 +26,11 @@ def drawer():
     return module
 
 
+@pytest.fixture(scope="module")
+def graph(drawer):
+    return drawer.read_graph()
+
+
 def _drawn(text):
     """Return the arrows and the boxes of a drawing."""
     root = ElementTree.fromstring(text)
@@ -33,8 +38,7 @@ def _drawn(text):
     return arrows, {group.find(f"{SVG}text").text for group in root.findall(f"{SVG}g")}
 
 
-def test_the_drawing_is_of_today(drawer):
-    graph = drawer.read_graph()
+def test_the_drawing_is_of_today(drawer, graph):
     arrows, boxes = _drawn(drawer.DRAWING.read_text(encoding="utf-8"))
     assert arrows == graph.arrows, "python scripts/import_graph.py"
     assert boxes == {name for row in graph.rows for name in row}
@@ -62,8 +66,8 @@ def test_imports_are_read_from_the_tree(drawer, tmp_path):
     assert drawer.imports(["cli", "data", "errors"], tmp_path) == {("cli", "data"): 1, ("cli", "errors"): 2}
 
 
-def test_boxes_of_a_row_do_not_overlap(drawer):
-    layout = drawer.laid_out(drawer.read_graph())
+def test_boxes_of_a_row_do_not_overlap(drawer, graph):
+    layout = drawer.laid_out(graph)
     for row in layout.rows:
         for one, other in pairwise(row):
             between = (drawer.width(one) + drawer.width(other)) / 2

@@ -9,10 +9,21 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
+import torch
 from planting import function_of
-from remembered import at_once, log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve, remembered_price
+from remembered import (
+    at_once,
+    engine_modules,
+    form_of_critic,
+    log_a_of_broken_orders,
+    log_a_of_whole_orders,
+    remembered_curve,
+    remembered_price,
+)
 
+from doublure.networks.mlp import MlpCritic
 from doublure.private.accounting import calibration, composition, curves, events, sampled_gaussian
+from doublure.private.gradients import CriticLoss, RecordPairs, choice
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +133,47 @@ ACCOUNTING = [calibration, composition, curves, events, sampled_gaussian]
 )
 def test_no_price_outlives_a_fault_planted_anywhere_in_the_accountant(monkeypatch, owner, name):
     compute = inspect.unwrap(composition.cost_of)
-    ours, given = remembered_price(compute, *ACCOUNTING), ([events.GaussianEvent(noise_multiplier=9.0)], 1e-5, "rdp")
-    first = ours(*given, "add-remove")
-    assert ours(*given, "add-remove") is first
-    function = function_of(owner, name)
-    monkeypatch.setattr(function, "__code__", function.__code__.replace(co_firstlineno=1))
-    assert ours(*given, "add-remove") is not first  # computed anew, with the fault
+    given = ([events.GaussianEvent(noise_multiplier=9.0)], 1e-5, "rdp", "add-remove")
+    forgets(remembered_price(compute, *ACCOUNTING), given, function_of(owner, name), monkeypatch)
+
+
+def forgets(ours, given, function, patch):
+    """Check that what is remembered is computed anew, once a fault is planted in a function."""
+    first = ours(*given)
+    assert ours(*given) is first
+    patch.setattr(function, "__code__", function.__code__.replace(co_firstlineno=1))
+    assert ours(*given) is not first
+
+
+def asked(critic=None, rows=3, penalty=0.0):
+    """Return what an engine is chosen for."""
+    critic = critic or MlpCritic(4, condition_width=0, width=3, depth=1, generator=torch.Generator())
+    real, fake, mix = torch.rand(rows, 4), torch.rand(rows, 4), torch.rand(rows)
+    loss = CriticLoss(kind="wgan", gradient_penalty=penalty)
+    return critic, [*critic.parameters()], loss, RecordPairs(real=real, fake=fake, mix=mix)
+
+
+def test_an_engine_is_chosen_once_for_critics_that_differ_in_numbers_alone(monkeypatch):
+    ours = remembered_price(choice.choose, *engine_modules(), told=form_of_critic)
+    first = ours(*asked())
+    assert ours(*asked()) is first
+    assert ours(*asked(penalty=1.0)) is not first
+    wider = MlpCritic(4, condition_width=0, width=5, depth=1, generator=torch.Generator())
+    assert ours(*asked(wider)) is not first
+    hooked = asked()
+    hooked[0].register_forward_hook(lambda *_: None)
+    monkeypatch.setattr(MlpCritic, "forward", lambda self, x, condition: self.body(x).squeeze(1))
+    own = type("Own", (MlpCritic,), {})(4, condition_width=0, width=3, depth=1, generator=torch.Generator())
+    for given in (hooked, asked(own)):
+        assert form_of_critic(*given) is None
+    assert ours(*asked()) is not first
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [each for module in engine_modules() for each in _watched(module)],
+    ids=lambda each: getattr(each, "__name__", each),
+)
+def test_no_engine_outlives_a_fault_planted_where_gradients_are_computed(monkeypatch, owner, name):
+    ours = remembered_price(lambda *given: object(), *engine_modules(), told=form_of_critic)
+    forgets(ours, asked(), function_of(owner, name), monkeypatch)

@@ -36,6 +36,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -214,8 +215,7 @@ class Project:
         says = re.compile(
             rf"(from|import) {re.escape(package)}\.{name}\b|from {re.escape(package)} import .*\b{name}\b"
         )
-        paths = [path for path in sorted((self.root / "tests").rglob("test_*.py")) if not _elsewhere(path)]
-        tests = [path.relative_to(self.root).as_posix() for path in paths if says.search(path.read_text("utf-8"))]
+        tests = [test for test, lines in _lines_that_import(self.root).items() if says.search(lines)]
         return sorted(tests, key=lambda test: not test.startswith("/".join(["tests", *folders, "test_"])))
 
     def hash_of(self, tests: Iterable[str]) -> str:
@@ -225,6 +225,14 @@ class Project:
         for path in [*sorted(self.root / test for test in tests), *sorted(shared)]:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()[:12]
+
+
+@cache
+def _lines_that_import(root: Path) -> dict[str, str]:
+    """Return of each test file the lines that may import something."""
+    paths = [path for path in sorted((root / "tests").rglob("test_*.py")) if not _elsewhere(path)]
+    lines = ((path, re.findall(".*(?:from|import) .*", path.read_text("utf-8"))) for path in paths)
+    return {path.relative_to(root).as_posix(): "\n".join(found) for path, found in lines}
 
 
 def _elsewhere(test: Path) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,11 +68,17 @@ def forked_here(forks):
         yield
 
 
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    files = tmp_path_factory.mktemp("clinic")
+    clinic().to_csv(files / "visits.csv", index=False)
+    (files / "codes.csv").write_text(CODEBOOK)
+    return files
+
+
 @pytest.fixture
-def folder(tmp_path):
-    clinic().to_csv(tmp_path / "visits.csv", index=False)
-    (tmp_path / "codes.csv").write_text(CODEBOOK)
-    return tmp_path
+def folder(files, tmp_path):
+    return Path(shutil.copytree(files, tmp_path, dirs_exist_ok=True))
 
 
 @pytest.fixture
@@ -77,9 +86,9 @@ def studio(folder):
     return StudioClient(folder)
 
 
-@pytest.fixture
-def chosen(studio):
-    """A studio whose data is chosen, and of which is said who is protected."""
+@pytest.fixture(scope="session")
+def chosen_once(files, tmp_path_factory):
+    studio = StudioClient(Path(shutil.copytree(files, tmp_path_factory.mktemp("chosen"), dirs_exist_ok=True)))
     assert studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook").status_code == 200
     answers = {"who": "several", "id": "patient_id", "max_records": "3", "unit_name": "patient", "counted": "public"}
     assert studio.post("/people/keep", units="200", **answers).status_code == 200
@@ -87,8 +96,20 @@ def chosen(studio):
 
 
 @pytest.fixture
-def described(chosen):
+def chosen(chosen_once, tmp_path):
+    """A studio whose data is chosen, and of which is said who is protected."""
+    return chosen_once.copied(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def described_once(chosen_once, tmp_path_factory):
+    studio = chosen_once.copied(tmp_path_factory.mktemp("described"))
+    assert studio.post("/columns/apply", do="propose", names=["email"], whom="ticked").status_code == 200
+    assert not studio.studio.schema().undeclared
+    return studio
+
+
+@pytest.fixture
+def described(described_once, tmp_path):
     """A studio in which nothing is open."""
-    assert chosen.post("/columns/apply", do="propose", names=["email"], whom="ticked").status_code == 200
-    assert not chosen.studio.schema().undeclared
-    return chosen
+    return described_once.copied(tmp_path)

@@ -73,13 +73,18 @@ class Visitor:
         url: The address that the terminal printed.
         scheme: ``light`` or ``dark``.
         width: Pixels.
+        patience: How long the page waits, for the next key or to ask again, in shares of what it waits for users.
     """
 
-    def __init__(self, browser: Any, url: str, scheme: str = "light", width: int = 1280) -> None:
+    def __init__(self, browser: Any, url: str, scheme: str = "light", width: int = 1280, patience: float = 0.2) -> None:
         self._context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
         )
         self._context.set_default_timeout(_PATIENCE)
+        self._context.add_init_script(
+            f"const waits = setTimeout; setTimeout = (act, time, ...given) => waits(act, time * {patience}, ...given)"
+        )
+        self._patience = patience
         self.page = self._context.new_page()
         self.asked: list[str] = []
         self.errors: list[str] = []
@@ -114,7 +119,7 @@ class Visitor:
         asks = self.page.locator("form[data-live], form[data-search]").count()
         self.page.locator(selector).click()
         if asks:
-            self.page.wait_for_timeout(250)  # longer than such a form waits for the next key
+            self.page.wait_for_timeout(250 * self._patience)  # longer than such a form waits for the next key
         self.settle()
 
     def wait(self, text: str) -> None:

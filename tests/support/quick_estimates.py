@@ -15,7 +15,8 @@ from pathlib import Path
 
 import tiers
 
-from doublure.measures.tables import utility
+from doublure.measures.relational import relations
+from doublure.measures.tables import count_queries, utility
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.tables import posterior, work
 
@@ -66,11 +67,13 @@ FEW, MANY = 500, work.DRAWN
 _FEW_SERIES, MANY_SERIES = 200, copula_plan.LOOKED_AT
 _STILL, _FLAT = posterior._STILL, posterior._FLAT
 _TREES = 25
+_QUERIES = 100
 
 
 def install() -> None:
-    """Let forests have fewer trees, and boosting fewer rounds."""
+    """Let forests have fewer trees, and boosting fewer rounds, and fewer counts be asked for."""
     utility._TREES = _TREES
+    count_queries.QUERIES, relations.QUERIES = _QUERIES, _QUERIES // 2
 
 
 def choose(test: Path) -> None:

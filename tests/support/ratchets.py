@@ -15,7 +15,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,11 +49,11 @@ Tree = ast.Module
 Count = Callable[[str, Tree, str], int]
 
 
-def files() -> Iterator[tuple[str, Tree, str]]:
-    """Yield each source file: its name from the package on, its syntax tree, its text."""
-    for path in sorted(SOURCE.rglob("*.py")):
+def files(source: Path) -> Iterator[tuple[str, Tree, str]]:
+    """Yield each source file of a folder: its name from there on, its syntax tree, its text."""
+    for path in sorted(source.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(text), text
+        yield path.relative_to(source).as_posix(), ast.parse(text), text
 
 
 @lru_cache(1)
@@ -250,26 +250,22 @@ BANNED: Mapping[str, Count] = {
 """Figures that are 0, as is that of class names used twice."""
 
 
-def figures() -> dict[str, int]:
-    """Return every figure of today's source."""
+@cache
+def counts(source: Path) -> tuple[dict[str, int], list[str]]:
+    """Return every figure of a folder, and where a rule for names and sentences is broken, a line each."""
     found: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     lines: Counter[str] = Counter()
-    for name, tree, text in files():
+    broken, places = list[str](), dict[str, list[str]]()
+    for name, tree, text in files(source):
         found.update({what: count(name, tree, text) for what, count in COUNTED.items()})
         own = code_lines(name, tree, text)
         lines.update({"code lines": own, f"code lines of {folder_of(name)}": own, "files": 1})
-    return {**{what: found[what] for what in COUNTED}, **dict(sorted(lines.items()))}
-
-
-def broken_rules() -> list[str]:
-    """Return where a rule for names and sentences is broken, a line each."""
-    lines, places = list[str](), dict[str, list[str]]()
-    for name, tree, text in files():
         counted = ((what, count(name, tree, text)) for what, count in BANNED.items())
-        lines += [f"{name}: {found} {what}" for what, found in counted if found]
+        broken += [f"{name}: {number} {what}" for what, number in counted if number]
         for each in class_names(tree):
             places.setdefault(each, []).append(name)
-    return lines + [f"class {each}: {', '.join(files)}" for each, files in sorted(places.items()) if len(files) > 1]
+    broken += [f"class {each}: {', '.join(files)}" for each, files in sorted(places.items()) if len(files) > 1]
+    return {**{what: found[what] for what in COUNTED}, **dict(sorted(lines.items()))}, broken
 
 
 def ceilings() -> dict[str, int]:
@@ -289,17 +285,17 @@ def write(kept: Mapping[str, int]) -> None:
 
 
 def _show() -> None:
-    for line in broken_rules():
+    for line in counts(SOURCE)[1]:
         print(line)
-    for name, tree, text in files():
-        counts = {what: count(name, tree, text) for what, count in COUNTED.items()}
-        if any(counts.values()):
-            print(name, *(f"{count} {what}" for what, count in counts.items() if count), sep="; ")
+    for name, tree, text in files(SOURCE):
+        own = {what: count(name, tree, text) for what, count in COUNTED.items()}
+        if any(own.values()):
+            print(name, *(f"{count} {what}" for what, count in own.items() if count), sep="; ")
 
 
 def main(words: list[str]) -> None:
     """List what is counted, or lower the ceilings."""
-    found = figures()
+    found, _ = counts(SOURCE)
     kept = ceilings() if CEILINGS.exists() else {}
     if words == ["--lower"]:
         write(lowered(kept, found))

@@ -2,20 +2,20 @@
 
 A plan is priced when it is made, read, fitted, sampled and released, and many tests have the same plan. What is
 remembered lies in dp-accounting and typer, below every function of doublure: an edit of ours asks them for something
-else, and is answered with something else. Prices of whole plans and cards are remembered too, as long as nothing in the
-modules that compute them is replaced or edited. An order that dp-accounting leaves out is computed every time,
-since it says so in a log. Its sums over binomial coefficients are added up here in the same order, to the same bits
-(``test_remembered.py``), without computing the coefficients anew.
+else, and is answered with something else. Prices of whole plans and cards are remembered too, and which engine takes
+the gradients of our critics, as long as nothing in the modules that find them is replaced or edited. An order that
+dp-accounting leaves out is computed every time, since it says so in a log. Its sums over binomial coefficients are
+added up here in the same order, to the same bits (``test_remembered.py``), without computing the coefficients anew.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache, lru_cache, wraps
 from operator import attrgetter, is_
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ def install() -> None:
     for name, replace in (
         ("dp_accounting.pld", _distributions), ("dp_accounting.rdp", _curves), ("typer", _commands),
         ("doublure.private.accounting", _prices), ("doublure.releasing.verifying", _prices_again),
+        ("doublure.private.gradients", _engines),
     ):  # fmt: skip
         if name in sys.modules and name not in _done:
             replace()
@@ -195,14 +196,61 @@ def _prices_again() -> None:
     verifying.recompute_epsilon = lambda touches, delta: recompute([*touches], delta)
 
 
-def remembered_price(compute: Callable[..., Any], *modules: ModuleType) -> Callable[..., Any]:
+def _engines() -> None:
+    from doublure.private.gradients import choice, lots
+
+    lots.choose = remembered_price(choice.choose, *engine_modules(), told=form_of_critic)
+
+
+def engine_modules() -> list[ModuleType]:
+    """Return where gradients are computed, unit by unit, and compared."""
+    from doublure.private.gradients import choice, layers, loss, pairs, reference, tape, terms, units
+
+    return [choice, layers, loss, pairs, reference, tape, terms, units]
+
+
+def form_of_critic(critic: Any, parameters: Any, loss: Any, like: Any) -> Hashable:
+    """Return all but the numbers of what an engine is chosen for; None for a critic that is not our own.
+
+    Args:
+        critic: As :func:`doublure.private.gradients.choice.choose` takes them.
+        parameters: Its parameters.
+        loss: Its loss.
+        like: Records.
+    """
+    layers = [(name, type(each), type(each).forward.__code__, _facts(each)) for name, each in critic.named_modules()]
+    tensors = (*parameters, like.real, like.fake, like.condition, like.mix)
+    forms = (each if each is None else (each.shape, each.dtype, each.device) for each in tensors)
+    return None if any(facts is None for *_, facts in layers) else (*layers, loss, *forms)
+
+
+def _facts(layer: Any) -> Hashable:
+    from torch import nn
+
+    own = {name: each for name, each in vars(layer).items() if name not in vars(nn.Module())}
+    ours = type(layer).__module__.partition(".")[0] in ("torch", "doublure")
+    plain = all(isinstance(each, (bool, int, float, str, tuple, NoneType)) for each in own.values())
+    hooked = layer._forward_hooks or layer._forward_pre_hooks
+    return (*own.items(),) if ours and plain and not hooked else None
+
+
+def _as_said(*given: Any, **named: Any) -> Hashable:
+    key = repr((given, named))
+    return None if " at 0x" in key else key  # an address says nothing, and is another's next
+
+
+def remembered_price(
+    compute: Callable[..., Any], *modules: ModuleType, told: Callable[..., Hashable] = _as_said
+) -> Callable[..., Any]:
     """Return what remembers prices by all that is asked, while nothing in the modules is replaced or edited.
 
     Args:
-        compute: A function of one of them, whose arguments say in their repr all that they are.
+        compute: A function of one of them.
         modules: Where prices are computed.
+        told: Says all that its arguments are, or None, where that cannot be said: computed each time. By default their
+            repr says it.
     """
-    known: dict[str, Any] = {}
+    known: dict[Hashable, Any] = {}
     spaces = [vars(module) for module in modules]
     spaces += [vars(each) for space in spaces for each in space.values() if _is_ours(each, modules)]
     found = [(space, {name: each for name, each in space.items() if each is not compute}) for space in spaces]
@@ -215,8 +263,7 @@ def remembered_price(compute: Callable[..., Any], *modules: ModuleType) -> Calla
         as_it_was = all(map(is_, map(_CODE, functions), codes))
         if not as_it_was or not all(all(map(is_, map(space.get, own), own.values())) for space, own in found):
             return compute(*given, **named)
-        key = repr((given, named))
-        if " at 0x" in key:  # an address says nothing, and is another's next
+        if (key := told(*given, **named)) is None:
             return compute(*given, **named)
         if key not in known:
             known[key] = compute(*given, **named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ class StudioClient:
         self.app = studio_app(self.studio, token=TOKEN)
         self.http = TestClient(self.app, base_url=ORIGIN, raise_server_exceptions=True)
         assert self.http.get(f"/?token={TOKEN}").status_code == 200
+
+    def copied(self, folder: Path) -> StudioClient:
+        """Return a studio of another folder that is where this one is, with all that can be undone."""
+        shutil.copytree(self.studio.root, folder, dirs_exist_ok=True)
+        other = StudioClient(folder)
+        other.studio._before = [*self.studio._before]
+        other.studio.status = self.studio.status
+        return other
 
     @property
     def project(self) -> Project:

@@ -72,14 +72,14 @@ def first_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 def longest_first(items: Iterable[pytest.Item], seconds: Mapping[str, float]) -> list[pytest.Item]:
     """Return tests by the seconds of their files, those of ``LONG`` before others that nobody has measured.
 
-    A file's stay together, in their order.
+    A file's stay together, in their order; in which order files came does not matter.
     """
 
     @cache  # of a file, which may have hundreds of tests
-    def taken(name: str) -> float:
-        return seconds.get(name, 3 if is_long(TESTS / name) else 0)
+    def place(name: str) -> tuple[float, str]:
+        return -seconds.get(name, 3 if is_long(TESTS / name) else 0), name
 
-    return sorted(items, key=lambda item: taken(file_of(item.nodeid)), reverse=True)
+    return sorted(items, key=lambda item: place(file_of(item.nodeid)))
 
 
 def file_of(test: str) -> str:

@@ -40,6 +40,7 @@ ROWS_OF = {"value": "value", "baseline": "baseline", "real": "test"}
 """Set -> the rows that its figures depend on; figures of real records depend on the test rows."""
 
 _AT_ONCE = 100
+_NUMBERS_AT_ONCE = 1 << 16
 _Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 
@@ -139,8 +140,9 @@ class Resamples:
         if (rows, parts) not in self._weights:
             rng = self._rng(rows, parts)
             weights = np.empty((RESAMPLES, parts), dtype=np.uint8)
-            for place in range(RESAMPLES):
-                weights[place] = np.bincount(rng.integers(0, parts, parts), minlength=parts)
+            for some in np.array_split(weights, min(RESAMPLES, 1 + RESAMPLES * parts // _NUMBERS_AT_ONCE)):
+                drawn = rng.integers(0, parts, some.shape) + parts * np.arange(len(some))[:, None]
+                some[:] = np.bincount(drawn.ravel(), minlength=some.size).reshape(some.shape)
             self._weights[rows, parts] = weights
         return self._weights[rows, parts]
 

@@ -117,16 +117,21 @@ def _wavelets(sides: tuple[int, ...], grid: list[Floats], sigma: float, frequenc
     """Return ``(H W, 2 ANGLES places)``: Morlet wavelets around each place, their real parts first."""
     margin = math.ceil(_REACH * sigma)
     (rows, fold_rows), (columns, fold_columns) = (_mirrored(side, margin) for side in sides)
-    down = (rows - grid[0][:, None])[:, None, :, None]
-    across = (columns - grid[1][:, None])[None, :, None, :]
+    # One wavelet lies around each place: what is computed of it depends on the distance alone.
+    (down, at_row), (across, at_column) = (
+        np.unique(span - centres[:, None], return_inverse=True)
+        for span, centres in zip((rows, columns), grid, strict=True)
+    )
+    at_row, at_column = at_row.reshape(-1, 1, len(rows), 1), at_column.reshape(1, -1, 1, len(columns))
+    around = at_row * len(across) + at_column
     slant = 4 / ANGLES
     parts: dict[int, list[Floats]] = {0: [], 1: []}
     for angle in range(ANGLES):
         turn = (ANGLES // 2 - 1 - angle) * math.pi / ANGLES
-        along = math.cos(turn) * down + math.sin(turn) * across
-        beside = -math.sin(turn) * down + math.cos(turn) * across
-        bell = np.exp(-(along**2 + (slant * beside) ** 2) / (2 * sigma**2))
-        wave = bell * np.exp(1j * frequency * along)
+        along = math.cos(turn) * down[:, None] + math.sin(turn) * across
+        beside = -math.sin(turn) * down[:, None] + math.cos(turn) * across
+        one = np.exp(-(along**2 + (slant * beside) ** 2) / (2 * sigma**2))
+        bell, wave = one.take(around), (one * np.exp(1j * frequency * along)).take(around)
         # A wavelet must have mean zero.
         wave -= bell * wave.sum(axis=(2, 3), keepdims=True) / bell.sum(axis=(2, 3), keepdims=True)
         wave *= slant / (2 * math.pi * sigma**2)
