@@ -85,8 +85,7 @@ def test_ceilings_are_only_lowered():
 
 def test_no_rule_for_names_and_sentences_is_broken():
     broken = ratchets.counts(ratchets.SOURCE)[1]
-    assert not broken, "
-".join(broken)
+    assert not broken, "\n".join(broken)
 
 
 def test_broken_rules_are_listed(tmp_path):
