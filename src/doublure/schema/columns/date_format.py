@@ -22,6 +22,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, StrictStr
 
+from doublure.schema.columns.dtypes import WHOLE, Dtype
+
 _PART = re.compile(r"YYYY|Mmm|MMM|MM|M|DD|D|hh|h|mm|ss|AM")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PART_OR_LETTER = re.compile(rf"{_PART.pattern}|(?<=D)T(?=h)|[A-Za-z]")
@@ -145,6 +147,21 @@ def is_whole(date_format: str) -> bool:
     """
     parts = [part for part in _PART.findall(date_format) if len(part) > 1 and part not in _WORDS]
     return bool(date_format) and "".join(parts) == date_format
+
+
+def check_whole(dtype: Dtype | None, date_format: str | None, example: str) -> None:
+    """Refuse a storage type of whole numbers of dates whose form has more than digits.
+
+    Args:
+        dtype: The storage type.
+        date_format: The form.
+        example: One of digits alone.
+
+    Raises:
+        ValueError: ``message; remedy``.
+    """
+    if dtype in WHOLE and not is_whole(date_format or ""):
+        raise ValueError(f"dtype of whole numbers needs a date_format of digits alone; write date_format: {example}")
 
 
 def date_text(date_format: str, moment: Moment) -> str:
