@@ -151,14 +151,14 @@ def check(
         raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
     found = compare(schema, given)
     said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
-    if found.ok:
+    if values is not None and isinstance(given, str):
+        said = _with_values(said, schema, given, values, force=force)
+    if said.gate is None:
         said = replace(
             said, text=f"{said.text}\n# Next: doublure plan {schema} --epsilon EPSILON --delta DELTA -o plan.json"
         )
-    if data is None:
+    if data is None or values is not None:
         return said
-    if values is not None and isinstance(given, str):
-        return _with_values(said, schema, given, values, force=force)
     if not isinstance(given, str):
         return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
     looked = "the form of the first cells" + (" and moments were" if found.moments_read else " was")
@@ -242,13 +242,14 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.data.series.sources import GAPS_ALLOWED
-    from doublure.drafting.misfits import MisfitReason, list_misfits
+    from doublure.drafting.misfits import MisfitReason, Seen, list_misfits, mostly
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
     described = Schema.load(schema)
     notes = NOTES[described.kind](described, data)
-    counts = list_misfits(described, data, out, notes=notes, force=force)
+    seen = Seen()
+    counts = list_misfits(described, data, out, notes=notes, force=force, seen=seen)
     lines = [
         f"# {printable(column)} ({count} ×): {why}"
         f"{_form_of(described, column, why) if reason is MisfitReason.UNREAD else ''}"
@@ -267,6 +268,10 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
             remedy = f"see {out}; {GAPS_ALLOWED}"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0].column, remedy=remedy)
+    if gate is None and (wrong := mostly(counts, seen)):
+        message = f"does not fit in most records ({counts[wrong[0]]}): {wrong[0].why}"
+        remedy = f"see {out}; fix the data or the schema: a fit would spend ε on noise"
+        gate = GateFailed(message, field=wrong[0].column, remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
