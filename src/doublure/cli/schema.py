@@ -151,6 +151,8 @@ def check(
         raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
     found = compare(schema, given)
     said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
+    if said.gate is None and data is not None and given is not data:
+        said = replace(said, gate=_gate_of_database(data, table, query, Schema.load(schema)))
     if values is not None and isinstance(given, str):
         said = _with_values(said, schema, given, values, force=force)
     if said.gate is None:
@@ -286,6 +288,18 @@ def _form_of(schema: Schema, name: str, why: str) -> str:
     words = () if column is None or column.description is None else (column.description,)
     found = "" if column is None else form_hint(column, schema.cell_form.marks, words, why).line
     return f"; {found}" if found else ""
+
+
+def _gate_of_database(url: str, table: str | None, query: str | None, schema: Schema) -> GateFailed | None:
+    """Return the failed gate where a fit that counts in the database is refused; None where none is."""
+    from doublure.errors import InputError
+    from doublure.run.database_units import check_in_database
+
+    try:
+        check_in_database(url, table, query, schema)
+    except InputError as refused:
+        return GateFailed(refused.message, field=refused.field, remedy=refused.remedy)
+    return None
 
 
 def _gate(found: Check) -> GateFailed | None:

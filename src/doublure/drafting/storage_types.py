@@ -82,6 +82,8 @@ def is_blank(cell: str) -> bool:
 
 def storage_of(cells: pd.Series[Any]) -> Storage:
     """Return how some cells are stored; text where that is not clear."""
+    if str(cells.dtype).startswith("date32[day]"):  # its container says so, of a table of no row, too
+        return "date"
     try:
         plain = unwrapped(cells)
         kind = "O" if isinstance(plain.dtype, (pd.StringDtype, pd.CategoricalDtype)) else plain.dtype.kind
