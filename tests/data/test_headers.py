@@ -247,5 +247,17 @@ def test_a_draft_names_what_nearly_all_rows_have_beyond_the_header(tmp_path: Pat
     own = Schema.parse(HEAD + "rename: {'': [column_B, column_C]}\n" + COLUMNS.replace("a:", "column_C:"))
     assert len(open_table(data, own.written).columns) == 3
     stray = _sheet(tmp_path / "s.xlsx", [["n"], *([each[0]] for each in rows[:50]), [51, "x"], [52]])
+    assert drafted(stray).schema.columns.keys() == {"n"}
     with pytest.raises(DataError, match=r"s\.xlsx: has records with cells beyond column A, .* write a name into B1"):
-        drafted(stray)
+        read(stray, Schema.parse(HEAD + "columns: {n: {type: integer, bounds: [0, 99], missing: true}}"))
+
+
+def test_a_few_ragged_records_keep_no_one_from_a_draft(tmp_path: Path) -> None:
+    """What becomes of them is declared in the schema that is drafted."""
+    path, plain = tmp_path / "a.csv", "".join(f"{n},a\n" for n in range(60))
+    path.write_text(f"n,t\n{plain}1,2,3\n")
+    assert drafted(path).schema.columns["n"].type == "integer"
+    for odd in ("1,2,3\n" * 9, '"1,2\n'):
+        path.write_text(f"n,t\n{plain}{odd}")
+        with pytest.raises(FaultyRecords):
+            drafted(path)
