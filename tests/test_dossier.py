@@ -19,6 +19,7 @@ from doublure.releasing.dossier import CapDecision, dossier
 from doublure.releasing.plain_words import coin_sentence
 from doublure.report.page import show_text
 from doublure.schema.display import facts_in_words
+from doublure.schema.scalars import label
 
 
 def drawn(*run, **how):
@@ -178,6 +179,94 @@ def test_each_declared_fact_has_a_place_for_its_source(charged):
         row = next(line for line in page.splitlines() if line.startswith("<tr>") and f">{of}</th>" in line)
         assert row.endswith("<td></td></tr>"), of
         assert str(show_text(fact)) in row
+
+
+PUBLISHED = {
+    "table": """
+doublure: 1
+kind: table
+unit: {name: patient, id: nr, max_records: 2}
+units: 12345
+date_format: DD.MM.YYYY
+missing_together: [[took, since]]
+release: {title: Of a ward, contact: me@example.org}
+columns:
+  nr: {type: id}
+  age: {type: integer, bounds: [3, 97], missing: [-8, -9, -7, -6], step: 2}
+  hosp: {type: category, values: [Central, Port], other: elsewhere, spellings: {Centrl: Central, Prot: Port},
+         description: as the ward wrote it, missing: false, value_labels: {Central: the old one}}
+  pay: {type: real, bounds: [0, 1e6], precision: 2, spikes: [501], missing: false}
+  icd: {type: code, values: [A01, A02, B01], levels: [1], missing: false}
+  ward: {type: category, values: [w1, w2, w3, w4, w5, w6, w7, w8], missing: false, roles: [condition],
+         shares: {w1: .3, w2: .1, w3: .1, w4: .1, w5: .1, w6: .1, w7: .1, w8: .1}}
+  icu: {type: boolean, written: {true: Y, false: N}, missing: false}
+  took: {type: duration, bounds: ["0:00:00", "6:00:00"], missing: true}
+  since: {type: month, bounds: [2020-01, 2020-12], missing: true}
+  day: {type: date, bounds: [2020-02-03, 2020-12-31], dtype: date32, missing: true}
+  mrn: {type: fake, as: pattern, pattern: "MRN-{6 digits}"}
+  site: {type: constant, value: MAIN}
+constraints:
+  - {implies: {when: {age: [5, 41]}, then: {icd: A01}}}
+  - {determines: [ward, hosp], map: {w1: Central, w2: Port, w3: Port, w4: Port, w5: Port, w6: Port, w7: Port, w8: Port}}
+""",
+    "visits": """
+doublure: 1
+kind: table
+unit: {name: patient, id: nr, max_records: 3, per_unit: [sex], order: day}
+units: 60
+columns:
+  nr: {type: id}
+  sex: {type: category, values: [f, m], spellings: {female: f}, missing: false}
+  day: {type: date, bounds: [2020-02-03, 2020-12-31], missing: false}
+""",
+    "relational": """
+doublure: 1
+kind: relational
+unit: {name: person}
+units: 60
+tables:
+  people: {key: nr, columns: {nr: {type: id}, sex: {type: category, values: [f, m], missing: false}}}
+  stays:
+    parent: people
+    foreign_key: nr
+    max_children: 3
+    columns: {nr: {type: id}, ward: {type: category, values: [a, b], spellings: {A1: a}, missing: false}}
+""",
+    "series": """
+doublure: 1
+kind: series
+units: 40
+unit: {name: meter, id: meter}
+series: {time: at, step: 6h, length: 4, timezone: Europe/Paris}
+channels: {litres: {type: real, bounds: [0, 17], precision: 1, missing: false}}
+attributes: {tariff: {type: category, values: [flat, night], missing: false}}
+""",
+}
+_OF_THE_FORM = {"doublure", "kind"}
+_SHOWN_BY_VALUE = {"name", "type", "columns", "values", "bounds", "max records", "implies", "when", "then"}
+
+
+def leaves(value, key=""):
+    """Yield the names and values that plain data holds; of a truth its key."""
+    if isinstance(value, dict):
+        for own, each in value.items():
+            yield from leaves(each, own)
+            yield from () if key in ("", "tables") or each in (False, None) else (own.replace("_", " "),)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each, key)
+    elif value not in (True, False, None) or isinstance(value, float):
+        yield label(value)
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_all_that_a_published_schema_says_is_there_to_be_signed(kind):
+    """Spellings read off the data were published, and nobody was asked where they came from."""
+    schema = db.Schema.parse(PUBLISHED[kind])
+    words = "\n".join(f"{of}: {fact}" for of, fact in facts_in_words(schema)).replace(",", "").replace("_", " ")
+    plain = {key: value for key, value in schema.to_plain().items() if key not in _OF_THE_FORM}
+    said = {each.replace(",", "").replace("_", " ") for each in leaves(plain)}
+    assert {each for each in said if each not in words} <= _SHOWN_BY_VALUE
 
 
 def test_bought_facts_need_no_source(small, tmp_path, monkeypatch):

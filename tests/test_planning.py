@@ -617,3 +617,11 @@ def test_a_plan_of_one_step_is_the_one_that_was_written_before():
     kept = {key: value for key, value in former.items() if key not in plans._BINDS_NOBODY}
     assert db.Plan.from_json(former) == plan
     assert plan.sha256 == hashlib.sha256(canonical_json(kept)).hexdigest()
+
+
+def test_a_plan_that_coerces_says_that_no_fit_tells_how_much(small):
+    schema = db.Schema.parse(small.declared_text + "misfit: coerce\n")
+    plan = db.plan(schema, epsilon=1.0, delta=1e-5, accountant="rdp")
+    assert any("misfit: coerce changes what does not fit" in warning for warning in plan.warnings)
+    schema = db.Schema.parse(small.declared_text)
+    assert not any("coerce" in each for each in db.plan(schema, epsilon=1.0, delta=1e-5, accountant="rdp").warnings)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
+import itertools
 import json
 import shutil
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -19,11 +21,38 @@ from doublure.data.tables.containers.registry import find_container
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.row_forms import ROW_WRITERS
 from doublure.data.tables.writing import write_table
-from doublure.errors import GateFailed, SettingError
+from doublure.errors import GateFailed, SchemaError, SettingError
+from doublure.releasing.cells import same
+from doublure.releasing.dictionary import dictionary
+from doublure.releasing.reading import batches, described_tables
 from doublure.releasing.writing import records_in_words
+from doublure.schema.columns import type_named
+from doublure.schema.missing_states import tag_holes
+from doublure.schema.scalars import label
 from doublure.support import files
 
 FORMS = ("csv", "parquet", "xlsx", "jsonl", "feather", "dta", "sav")
+STORED = {
+    "integer": [{"bounds": [0, 99]}],
+    "real": [{"bounds": [0, 10], "precision": 2}],
+    "boolean": [{}, {"written": {"true": "Y", "false": "N"}}],
+    "category": [{"values": [1, 2]}, {"values": ["a", "b"]}],
+    "ordinal": [{"values": [1, 2]}],
+    "code": [{"values": ["A01", "B02"]}],
+    "date": [{"bounds": ["2020-01-01", "2020-12-31"], **form} for form in ({}, {"date_format": "YYYYMMDD"})],
+    "datetime": [
+        {"bounds": ["2020-01-01T00:00:00", "2020-12-31T00:00:00"], "step": 60, **form}
+        for form in ({}, {"date_format": "YYYYMMDDhhmm"})
+    ],
+    "time": [{}],
+    "duration": [{"bounds": ["0:00:00", "6:00:00"]}],
+    "month": [{"bounds": ["2020-01", "2020-12"], **form} for form in ({}, {"date_format": "YYYYMM"})],
+    "year": [{"bounds": [1950, 2000]}],
+}
+"""Column type -> facts of columns, each of which is stored in every way that it can be."""
+HEAD = {"doublure": 1, "kind": "table", "units": 9}
+KEY = {"nr": {"type": "integer", "bounds": [0, 9], "missing": False}}
+MISSING = (False, True, ["-9"], ["-8", "-9"])
 TABLE = """
 doublure: 1
 kind: table
@@ -44,6 +73,9 @@ columns:
   took: {type: duration, bounds: ["0:00:00", "6:00:00"], missing: false}
   born: {type: year, bounds: [1950, 2000], missing: false}
   since: {type: month, bounds: [2020-01, 2020-12], missing: true}
+  seen: {type: date, bounds: [2020-01-01, 2020-12-31], date_format: YYYY-MM-DD, dtype: date32, missing: true}
+  vip: {type: boolean, dtype: Int8, missing: true}
+  sent: {type: date, bounds: [2020-01-01, 2020-12-31], date_format: YYYYMMDD, dtype: Int32, missing: true}
 """
 RELATED = """
 doublure: 1
@@ -84,6 +116,9 @@ def table() -> pd.DataFrame:
             "took": "1:30:00",
             "born": 1980,
             "since": draw.choice(["2020-05", ""], n),
+            "seen": draw.choice(["2020-02-29", ""], n),
+            "vip": draw.choice(["1", "0", ""], n),
+            "sent": draw.choice(["20200229", ""], n),
         }
     )
 
@@ -219,6 +254,45 @@ def test_records_are_drawn_once_for_all_forms_where_memory_holds_them(fitted, tm
     db.release(syn, tmp_path / "bundle", n=9, seed=1, formats=["csv", "parquet"], progress=False)
     assert len(drawn) == (1 if room is None else 2)
     db.verify(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", STORED)
+def test_every_storage_type_is_written_and_checked_alike(tmp_path, kind, form):
+    """Of every column type, with and without missing cells, of one kind and of several."""
+    if not there(form):
+        pytest.skip("the extra files is not installed")
+    columns = {}
+    for facts, dtype, missing in itertools.product(STORED[kind], (None, *type_named(kind).dtypes), MISSING):
+        own = {"type": kind, "missing": missing, **facts} | ({} if dtype is None else {"dtype": dtype})
+        with suppress(SchemaError):
+            columns |= db.Schema.parse(json.dumps(HEAD | {"columns": {f"c{len(columns)}": own}})).columns
+    schema = db.Schema.parse(json.dumps(HEAD | {"columns": KEY})).resolve({})
+    schema = schema.model_copy(update={"columns": {**schema.columns, **columns}})
+    frame = pd.DataFrame({name: column.kept_cells(stored_numbers(column)) for name, column in schema.columns.items()})
+    write_table([frame], tmp_path / f"data.{form}", schema)
+    described = described_tables(dictionary(schema))[0]
+    found = next(batches(tmp_path / f"data.{form}", described))
+    for told in described.columns:
+        column, cells = schema.columns[told.name], found[told.name]
+        assert told.fault(cells) is None, (told.name, column)
+        wanted = stored_numbers(column)
+        if told.labelled:
+            labels = np.array([*map(label, column.shown_values), None], dtype=object)
+            wanted = labels[np.where(np.isnan(wanted), -1, wanted).astype(int)]
+        assert same(cells, wanted), (column, cells)
+
+
+def stored_numbers(column):
+    """Return numbers that a column's cells can have, and one of each kind of missing."""
+    values = [0.0, 1.0] if column.listed else [*column.grid]
+    return np.array([*values, *map(tag_holes, range(column.missing_states))] + values * 3)[:5]
+
+
+def test_months_are_whole_numbers_in_a_form_of_digits_alone():
+    facts = {"type": "month", "bounds": ["2020-01", "2020-12"], "missing": False, "dtype": "int64"}
+    with pytest.raises(SchemaError, match=r"needs a date_format of digits alone; write date_format: YYYYMM"):
+        db.Schema.parse(json.dumps(HEAD | {"columns": {"since": facts}}))
 
 
 def test_series_are_counted_with_their_rows(fitted):

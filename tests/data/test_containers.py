@@ -171,7 +171,7 @@ def check_a_cell_left_of_the_header_moves_no_other(folder: Path) -> None:
 def test_a_cell_left_of_the_header_moves_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     readers_there(".xlsx")
     check_a_cell_left_of_the_header_moves_no_other(tmp_path)
-    assert open_table(tmp_path / "people.xlsx", Schema.parse(TEXT + "skip_rows: 2").written).unnamed == 1
+    assert open_table(tmp_path / "people.xlsx", Schema.parse(TEXT + "skip_rows: 2").written).unnamed == [0]
     plant(monkeypatch, sheets.SheetSource, "rows", ("self._names.index(name)", "NAMES.index(name)"))
     monkeypatch.setattr(sheets, "NAMES", NAMES, raising=False)
     with pytest.raises((AssertionError, DataError)):
@@ -191,7 +191,11 @@ def test_a_record_that_names_the_columns_is_caught(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("ending", "row", "message"),
     [
-        (".xlsx", {"n": 1, "beyond": 2}, "cells beyond the last column"),
+        (
+            ".xlsx",
+            {"n": 1, "beyond": 2},
+            "cells beyond column [A-Z], the last one of the header; write a name into [A-Z]1, or say rename",
+        ),
         (".jsonl", {"line": b"[1]"}, "no JSON object"),
         (".jsonl", {"line": b'{"t": "\xff"}'}, "not UTF-8"),
         (".xlsx", {"n": "s3cr3t"}, "^n: has cells that are no real"),
@@ -249,7 +253,7 @@ def test_a_sheet_is_named_behind_the_file(tmp_path: Path) -> None:
             sheet.write_row(0, 0, [name, 2024, None, "x"])
             sheet.write_row(1, 0, [1, 2, 3, 4])
     assert open_table(tmp_path / "b.xlsx#2. notes").columns == ["2. notes", "2024", "x"]
-    assert open_table(tmp_path / "b.xlsx#people").unnamed == 1
+    assert open_table(tmp_path / "b.xlsx#people").unnamed == [2]
     with pytest.raises(DataError, match=r"several sets of rows.*b.xlsx#people, b.xlsx#2. notes"):
         open_table(tmp_path / "b.xlsx")
     with pytest.raises(DataError, match=r"no such sheet; name one of people, 2\. notes"):

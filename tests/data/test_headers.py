@@ -43,9 +43,9 @@ def test_the_index_that_pandas_writes_is_left_out(tmp_path: Path, ending: str) -
     text = drafted(path).to_yaml()
     assert list(Schema.parse(text).columns) == ["n", "t"]
     if ending == ".csv":
-        assert "# 1 column has no name" in text
+        assert "# 1 column (A) has no name" in text
         found = [finding for finding in check(SCHEMA, path).findings if finding.kind == "ignored"]
-        assert [finding.message.partition(",")[0] for finding in found] == ["1 column has no name"]
+        assert [finding.message.partition(",")[0] for finding in found] == ["1 column (A) has no name"]
 
 
 def test_an_index_that_was_read_and_written_again_is_left_out_of_a_draft(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_an_index_that_was_read_and_written_again_is_left_out_of_a_draft(tmp_pat
 @pytest.mark.parametrize("data", [FRAME.set_axis(["n", ""], axis=1), pa.table([[1, 2], [3, 4]], ["", "n"])])
 def test_a_column_without_a_name_moves_no_other(data: object) -> None:
     source = open_table(data)
-    assert (source.columns, source.unnamed) == (["n"], 1)
+    assert (source.columns, len(source.unnamed)) == (["n"], 1)
     expected = [1, 2, 3] if isinstance(data, pd.DataFrame) else [3, 4]
     assert [cell for part in source.raw(["n"]) for cell in list(map(float, part["n"].tolist()))] == expected
 
@@ -225,3 +225,39 @@ def test_a_category_that_a_cell_has_is_still_refused() -> None:
     frame = pd.DataFrame({"t": pd.Categorical(["a", "z"], categories=["a", "z"]), "n": [1, 2]})
     with pytest.raises(DataError, match=r"^t: has values outside"):
         read(frame)
+
+
+def _sheet(path: Path, rows: list[list[object]]) -> Path:
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        for place, row in enumerate(rows):
+            sheet.write_row(place, 0, row)
+    return path
+
+
+def test_a_draft_names_what_nearly_all_rows_have_beyond_the_header(tmp_path: Path) -> None:
+    """A header cell left empty made every row one that cannot be read; one stray cell makes no column."""
+    pytest.importorskip("python_calamine")
+    rows = [[n, "x", n] for n in range(1, 101)]
+    data = _sheet(tmp_path / "d.xlsx", [["n", ""], *rows[:98], [99, "", ""], rows[99]])
+    made = drafted(data)
+    assert made.schema.columns.keys() == {"n", "column_B", "column_C"}
+    assert "rename: {'': [column_B, column_C]}" in made.to_yaml()
+    own = Schema.parse(HEAD + "rename: {'': [column_B, column_C]}\n" + COLUMNS.replace("a:", "column_C:"))
+    assert len(open_table(data, own.written).columns) == 3
+    stray = _sheet(tmp_path / "s.xlsx", [["n"], *([each[0]] for each in rows[:50]), [51, "x"], [52]])
+    assert drafted(stray).schema.columns.keys() == {"n"}
+    with pytest.raises(DataError, match=r"s\.xlsx: has records with cells beyond column A, .* write a name into B1"):
+        read(stray, Schema.parse(HEAD + "columns: {n: {type: integer, bounds: [0, 99], missing: true}}"))
+
+
+def test_a_few_ragged_records_keep_no_one_from_a_draft(tmp_path: Path) -> None:
+    """What becomes of them is declared in the schema that is drafted."""
+    path, plain = tmp_path / "a.csv", "".join(f"{n},a\n" for n in range(60))
+    path.write_text(f"n,t\n{plain}1,2,3\n")
+    assert drafted(path).schema.columns["n"].type == "integer"
+    for odd in ("1,2,3\n" * 9, '"1,2\n'):
+        path.write_text(f"n,t\n{plain}{odd}")
+        with pytest.raises(FaultyRecords):
+            drafted(path)

@@ -65,6 +65,7 @@ def test_forms_of_cells(cells: list[object], storage: str) -> None:
         (pd.Series(pd.to_datetime(["2020-01-31T12:00"])).dt.tz_localize("Europe/Paris"), "datetime"),
         (pd.Series(pd.arrays.SparseArray([1, 0])), "integer"),
         (pd.Series(np.array([1j])), "text"),
+        (pd.Series([], dtype=pd.ArrowDtype(pa.date32())), "date"),
         (pd.Series(pd.to_timedelta(["1D"])), "duration"),
         (pd.Series(["26:10:00", "1:30:00", "PT5M"]), "duration"),
         (pd.Series([dt.time(7, 30), None]), "time"),

@@ -79,6 +79,33 @@ def test_the_draft_of_related_tables_is_checked_without_naming_them(tmp_path, mo
     assert run_guarded(app, next_words) == 4
 
 
+def test_a_check_refuses_what_a_fit_in_the_database_refuses(tmp_path, monkeypatch, capsys):
+    """A header's day is a date, and a truth in words of its own is not read in SQL."""
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(tmp_path / "f.db") as connection:
+        connection.execute("CREATE TABLE people (sent DATE, icu TEXT)")
+    place = ["duckdb:///f.db", "--table", "people"]
+    assert run_guarded(app, ["schema", "draft", *place, "-o", "d.yaml"]) == 0
+    assert "  sent: {type: date, bounds: undeclared" in (tmp_path / "d.yaml").read_text()
+    head = "doublure: 1\nkind: table\nunits: 9\ndefaults: {missing: false}\ncolumns:\n"
+    plain = "  sent: {type: date, bounds: [2020-01-01, 2020-12-31]}\n  icu: {type: category, values: [Y, N]}\n"
+    words = ["schema", "check", "s.yaml", "--data", *place]
+    (tmp_path / "s.yaml").write_text(head + plain)
+    assert run_guarded(app, words) == 0
+    (tmp_path / "s.yaml").write_text(
+        head + plain.replace("category, values: [Y, N]", "boolean, written: {true: Y, false: N}")
+    )
+    capsys.readouterr()
+    assert run_guarded(app, words) == 4
+    said = capsys.readouterr()
+    assert said.err.startswith(
+        "doublure: icu: is written in a spelling of its own, which is not read in SQL; make a view"
+    )
+    assert "# Next" not in said.out
+
+
 def test_cells_of_a_database_are_not_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     worlds.duck_file(tmp_path / "f.db", worlds.records(5))

@@ -79,6 +79,30 @@ def test_a_list_that_holds_all_is_not_spoken_of(tmp_path):
     assert not any("list lacks" in line for line in report.verdict.lines)
 
 
+def test_other_spellings_and_decimals_are_read_as_a_fit_reads_them(tmp_path):
+    """Misspelt towns counted as lost values, and 8.4690 as another number than the 8.47 that the fit read."""
+    text = """
+doublure: 1
+kind: table
+units: 3000
+defaults: {missing: false}
+columns:
+  town: {type: category, values: [port, central], spellings: {Prot: port, Centrl: central}}
+  lat: {type: real, bounds: [0, 10], precision: 2}
+  day: {type: datetime, bounds: [2020-01-01T00:00:00, 2020-01-02T00:00:00], step: 3600}
+"""
+    draw = np.random.default_rng(3)
+    lat = draw.choice([8.46, 8.47], 3000) + draw.uniform(-0.004, 0.004, 3000)
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(draw.choice([7199, 3601], 3000), "s")
+    frame = pd.DataFrame({"town": draw.choice(["port", "Prot", "Centrl"], 3000), "lat": lat, "day": day})
+    report = db.evaluate.report(fitted(frame, text, tmp_path), frame, progress=False)
+    assert report.table.unlisted == ()
+    variation = {column.name: column.variation for column in report.table.fidelity.columns}
+    assert variation["town"].value < 0.1
+    real = {value.label: value.share.real for value in report.table.special_values.values if value.column == "lat"}
+    assert any("8.46" in text and share > 0.4 for text, share in real.items()), real
+
+
 RELATED = """
 doublure: 1
 kind: relational

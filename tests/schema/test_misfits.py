@@ -12,7 +12,7 @@ import pytest
 
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.drafting.misfits import BEYOND, EMPTY, CountedMisfit, MisfitReason, list_misfits
+from doublure.drafting.misfits import BEYOND, EMPTY, NAMELESS, CountedMisfit, MisfitReason, list_misfits
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 
@@ -233,3 +233,48 @@ columns:
         ("2", "cost", "€1.00"),
         ("1", "icu", "true"),
     ]
+
+
+NAMELESS_ROWS = {
+    "table": "unit: {id: nr}",
+    "visits": "unit: {name: patient, id: nr, max_records: 3, per_unit: [job]}",
+}
+
+
+@pytest.mark.parametrize("kind", NAMELESS_ROWS)
+def test_records_that_name_no_unit_are_listed(tmp_path: Path, kind: str) -> None:
+    """A fit is refused for them, or leaves them out: their owner should know which they are."""
+    text = f"""
+doublure: 1
+kind: table
+{NAMELESS_ROWS[kind]}
+units: 9
+columns:
+  nr: {{type: id, missing: ["?"]}}
+  job: {{type: category, values: [cook, nurse], missing: false}}
+  day: {{type: integer, bounds: [0, 9], missing: false}}
+"""
+    frame = pd.DataFrame({"nr": ["a", "", "b", "?", "c"], "job": "cook", "day": 1})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    counts = list_misfits(Schema.parse(text), tmp_path / "d.csv", tmp_path / "out.csv")
+    assert counts == {CountedMisfit("nr", NAMELESS, MisfitReason.UNIT): 2}
+    assert rows(tmp_path / "out.csv") == [("2", "nr", "", NAMELESS), ("4", "nr", "", NAMELESS)]
+
+
+def test_what_does_not_fit_in_most_records_closes_the_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit that makes it fit would spend ε on noise; its plan and its messages may not tell."""
+    monkeypatch.chdir(tmp_path)
+    head = "doublure: 1\nkind: table\nmisfit: coerce\nunits: 9\n"
+    Path("s.yaml").write_text(head + "columns: {a: {type: integer, bounds: [0, 9], missing: true}}")
+    words = ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv", "--force"]
+    for cells, code in ((["1", "2", "x", "3"], 0), (["x", "y", "3"], 4), (["1", "11", "12", "13"], 4)):
+        pd.DataFrame({"a": cells}).to_csv("d.csv", index=False)
+        assert run_guarded(app, words) == code, cells
+        shown = capsys.readouterr()
+        assert ("# Next: doublure plan" in shown.out) == (code == 0)
+        assert ("a fit would spend ε on noise" in " ".join(shown.err.split())) == (code == 4)
+    Path("d.csv").write_text("a\n1,2\n3,4\n5,6\n7\n")
+    assert run_guarded(app, words) == 4
+    assert "d.csv: does not fit in most records (3)" in capsys.readouterr().err

@@ -152,14 +152,16 @@ def check(
         raise SettingError("is not for a database, whose cells stay there", field="--values", remedy=remedy)
     found = compare(schema, given)
     said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
-    if found.ok:
+    if said.gate is None and data is not None and given is not data:
+        said = replace(said, gate=_gate_of_database(data, table, query, Schema.load(schema)))
+    if values is not None and isinstance(given, str):
+        said = _with_values(said, schema, given, values, force=force)
+    if said.gate is None:
         said = replace(
             said, text=f"{said.text}\n# Next: doublure plan {schema} --epsilon EPSILON --delta DELTA -o plan.json"
         )
-    if data is None:
+    if data is None or values is not None:
         return said
-    if values is not None and isinstance(given, str):
-        return _with_values(said, schema, given, values, force=force)
     if not isinstance(given, str):
         return replace(said, text=f"{said.text}\n# Only names and storage types were looked at.")
     looked = "the form of the first cells" + (" and moments were" if found.moments_read else " was")
@@ -243,13 +245,14 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.data.records import SEVERAL, several_records
     from doublure.data.series.sources import GAPS_ALLOWED
-    from doublure.drafting.misfits import MisfitReason, list_misfits
+    from doublure.drafting.misfits import MisfitReason, Seen, list_misfits, mostly
     from doublure.drafting.owner_notes import NOTES
     from doublure.schema import Schema
 
     described = Schema.load(schema)
     notes = NOTES[described.kind](described, data)
-    counts = list_misfits(described, data, out, notes=notes, force=force)
+    seen = Seen()
+    counts = list_misfits(described, data, out, notes=notes, force=force, seen=seen)
     lines = [
         f"# {printable(column)} ({count} ×): {why}{_form_of(described, column, reason) if reason.unread else ''}"
         for (column, why, reason), count in counts.items()
@@ -267,6 +270,10 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
             remedy = f"see {out}; {GAPS_ALLOWED}"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0].column, remedy=remedy)
+    if gate is None and (wrong := mostly(counts, seen)):
+        message = f"does not fit in most records ({counts[wrong[0]]}): {wrong[0].why}"
+        remedy = f"see {out}; fix the data or the schema: a fit would spend ε on noise"
+        gate = GateFailed(message, field=wrong[0].column, remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
@@ -285,6 +292,18 @@ def _form_of(schema: Schema, name: str, reason: MisfitReason) -> str:
     fractions = reason is MisfitReason.FRACTION
     found = form_hint(column, schema.cell_form.marks, words, fractions=fractions).line
     return f"; {found}" if found else ""
+
+
+def _gate_of_database(url: str, table: str | None, query: str | None, schema: Schema) -> GateFailed | None:
+    """Return the failed gate where a fit that counts in the database is refused; None where none is."""
+    from doublure.errors import InputError
+    from doublure.run.database_units import check_in_database
+
+    try:
+        check_in_database(url, table, query, schema)
+    except InputError as refused:
+        return GateFailed(refused.message, field=refused.field, remedy=refused.remedy)
+    return None
 
 
 def _gate(found: Check) -> GateFailed | None:

@@ -21,7 +21,7 @@ from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import COINCIDING, RowSource
 from doublure.data.series.sources import SeriesSource, series_schema
-from doublure.data.tables.header import RENAME
+from doublure.data.tables.header import RENAME, without_name
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.asks import asks_of
 from doublure.drafting.codebook import SECTIONS
@@ -440,8 +440,7 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         message = "the data has it and the schema does not; it will not be read"
         yield Finding(kind="ignored", path=printable(name), message=message)
     if source.unnamed:
-        has = f"{counted(source.unnamed, 'column')} {'has' if source.unnamed == 1 else 'have'}"
-        message = f"{has} no name, such as an index that pandas wrote, and will not be read"
+        message = f"{without_name(source.unnamed)}, such as an index that pandas wrote, and will not be read"
         yield Finding(kind="ignored", path=source.name, message=message)
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,9 @@ _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
 _UNPLACED = "is empty, and a reading needs it"
+NAMELESS = "names no unit"
+Seen: TypeAlias = Counter[str]
+"""Table -> how many records were looked at; under no name, those of the only one."""
 
 
 class MisfitReason(Enum):
@@ -58,6 +61,7 @@ class MisfitReason(Enum):
     BEYOND = "the cell lies beyond the bounds"
     GAP = "a step has no value"
     LINE = "the line cannot be read"
+    UNIT = "the record names no unit"
     RULE = "the row breaks a rule"
     KEPT = "the row breaks a rule that synthetic rows keep all the same"
     WHOLE = "the series together break a rule"
@@ -112,6 +116,7 @@ def list_misfits(
     *,
     notes: Sequence[OwnerNote] = (),
     force: bool = False,
+    seen: Seen | None = None,
 ) -> dict[CountedMisfit, int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
@@ -121,6 +126,7 @@ def list_misfits(
         out: Where to write.
         notes: Private notes on columns that are written beside.
         force: Replace a file that is there already.
+        seen: Is told how many records were looked at.
 
     Returns:
         How many cells, by column and reason: those that a fit is refused for first.
@@ -138,12 +144,23 @@ def list_misfits(
     writer.writerow(_HEADER)
     for note in notes:
         writer.writerow(("", _text(printable(note.column)), "", str(note)))
-    for found in MISFITS[schema.kind](schema, data):
+    for found in MISFITS[schema.kind](schema, data, Counter() if seen is None else seen):
         counts[CountedMisfit(found.column, found.why, found.reason)] += 1
         writer.writerow((found.row, _text(found.column), _text(found.cell), found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
     order = sorted(counts, key=lambda each: (each.reason.tolerated, each.column, each.why))
     return {each: counts[each] for each in order}
+
+
+def mostly(counts: Mapping[CountedMisfit, int], seen: Seen) -> list[CountedMisfit]:
+    """Return what does not fit in more than half of the records, so that a fit would learn of noise and little else.
+
+    Args:
+        counts: Of :func:`list_misfits`.
+        seen: As it filled it.
+    """
+    of = {each: seen.get(each.column.partition(".")[0], seen[""]) for each in counts}
+    return [each for each, count in counts.items() if each.reason is not MisfitReason.KEPT and 2 * count > of[each] > 0]
 
 
 def _text(cell: str) -> str:
@@ -159,10 +176,15 @@ def _plain(cell: str) -> bool:
     return True
 
 
-def misfits(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
+def misfits(schema: Schema, data: str | Path | pd.DataFrame, seen: Seen | None = None) -> Iterator[Misfit]:
     """Yield every cell that does not fit, and every record that breaks a rule and whose own cells fit. Private.
 
     Records that cannot be read come first, by their lines in their files.
+
+    Args:
+        schema: Of a table.
+        data: The table.
+        seen: Is told how many records were looked at.
 
     Raises:
         DataError: The container cannot be read, or a column is not there.
@@ -170,25 +192,26 @@ def misfits(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]
     described = TableSchema.of(schema)
     source = open_table(data, described.written)
     source.check(described)
-    yield from _of_source(described, source)
+    yield from _of_source(described, source, Counter() if seen is None else seen)
 
 
-def _of_related(schema: Schema, data: Any) -> Iterator[Misfit]:
+def _of_related(schema: Schema, data: Any, seen: Seen) -> Iterator[Misfit]:
     """Yield those of each table, its columns named ``table.column``."""
     described = RelationalSchema.of(schema)
     source = open_related(data, described.written)
     source.check(described)
     for name in described.tables:
         table = described.table(name)
-        for found in _of_source(table, source.tables[name]):
+        for found in _of_source(table, source.tables[name], seen, name):
             yield found._replace(column=f"{name}.{found.column}")
 
 
-def _of_series(schema: Schema, data: Any) -> Iterator[Misfit]:
+def _of_series(schema: Schema, data: Any, seen: Seen) -> Iterator[Misfit]:
     """Yield cells that do not fit; steps without a value; and what else a fit is refused for.
 
     Of a step without a value ``row`` is the series and ``cell`` the moment.
     """
+    del seen  # a misfit is a cell's, and a record a series
     described = series_schema(schema)
     source = open_series(data, described.written)
     source.check(described)
@@ -207,13 +230,13 @@ def _of_series(schema: Schema, data: Any) -> Iterator[Misfit]:
         yield Misfit(None, error.field or "", "", f"{error.message}; {error.remedy}", MisfitReason.WHOLE)
 
 
-def not_listed(schema: Schema, data: Any) -> Iterator[Misfit]:
+def not_listed(schema: Schema, data: Any, seen: Seen) -> Iterator[Misfit]:
     """Refuse data whose cells are no texts."""
-    del data
+    del data, seen
     raise SettingError(f"is for tables and series, not {schema.kind}", field="--values", remedy="leave it out")
 
 
-MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
+MISFITS: ByKind[Callable[[Schema, Any, Seen], Iterator[Misfit]]] = ByKind(
     "list of misfits",
     table=misfits,
     visits=misfits,
@@ -223,13 +246,18 @@ MISFITS: ByKind[Callable[[Schema, Any], Iterator[Misfit]]] = ByKind(
 )
 
 
-def _of_source(schema: TableSchema, source: TableSource) -> Iterator[Misfit]:
+def _of_source(schema: TableSchema, source: TableSource, seen: Seen, table: str = "") -> Iterator[Misfit]:
     wanted = {name: column for name, column in schema.columns.items() if column.modelled}
-    yield from _of_cells(wanted, source, rules=schema)
+    yield from _of_cells(wanted, source, rules=schema, seen=seen, table=table)
 
 
 def _of_cells(
-    wanted: Mapping[str, Column], source: TableSource, needed: Collection[str] = (), rules: TableSchema | None = None
+    wanted: Mapping[str, Column],
+    source: TableSource,
+    needed: Collection[str] = (),
+    rules: TableSchema | None = None,
+    seen: Seen | None = None,
+    table: str = "",
 ) -> Iterator[Misfit]:
     """Yield the cells of columns that do not fit, and the rows that break a schema's rules.
 
@@ -237,12 +265,15 @@ def _of_cells(
         wanted: The columns.
         source: Where they stand.
         needed: Those that may not be empty, whatever is declared of them.
-        rules: The schema of these rules.
+        rules: The schema of these rules, and of the column that names units.
+        seen: Is told how many records were looked at.
+        table: Under which name.
     """
+    unit = None if rules is None else rules.unit.id
     for file, unread in source.unread():
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}", MisfitReason.LINE)
     first = 1
-    for standing, raw in source.both(list(wanted)):
+    for standing, raw in source.both(list(dict.fromkeys([*wanted, *([] if unit is None else [unit])]))):
         frame, unfit = {}, dict[str, set[int]]()
         rows = 0
         lost = _unread(raw)
@@ -260,7 +291,18 @@ def _of_cells(
         for row, misfit in () if rules is None else _of_rules(rules, pd.DataFrame(frame), unfit):
             if not lost[row]:
                 yield misfit._replace(row=first + row)
+        if rules is not None and unit is not None:
+            nameless = [row for row in _nameless(raw, unit, rules) if not lost[row]]
+            yield from (Misfit(first + row, unit, "", NAMELESS, MisfitReason.UNIT) for row in nameless)
         first += rows
+    if seen is not None:
+        seen[table] += first - 1
+
+
+def _nameless(raw: Mapping[str, Raw], unit: str, schema: TableSchema) -> list[int]:
+    """Return the records that name no unit, by rows from 0."""
+    ids = cells.unit_ids(as_series(raw[unit], unit), unit, schema.columns[unit].missing_tokens, "coerce")
+    return np.flatnonzero(ids.isna()).tolist()
 
 
 def _shown(raw: Raw, name: str, row: int) -> str:

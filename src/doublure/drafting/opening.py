@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from doublure.data.opening import open_data
-from doublure.data.tables.header import numbered
+from doublure.data.tables.header import named_anew, numbered, without_name
 from doublure.data.tables.opening import TableSource
-from doublure.errors import counted
 from doublure.schema.kinds import KINDS
 from doublure.schema.schema import Schema
 from doublure.schema.written import TextForm, Written
@@ -42,6 +41,8 @@ def opened(opens: Callable[..., Any], data: Any, keys: Mapping[str, Any] | None)
 def doubled_names(data: Any, kind: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return new names for columns that share one in a header, as a schema's keys say them; nothing where none do.
 
+    So are columns named that nearly all records have beyond a header's last one.
+
     Args:
         data: What is drafted from.
         kind: Of what kind it is.
@@ -58,9 +59,15 @@ def doubled_names(data: Any, kind: str, keys: Mapping[str, Any]) -> dict[str, An
         f"{table}.{name}" if table else name: new
         for table, own in tables.items()
         if isinstance(own, TableSource)
-        for name, new in numbered(own.columns).items()
+        for name, new in {**numbered(own.columns), **_unnamed(own)}.items()
     }
     return {"rename": found} if found else {}
+
+
+def _unnamed(source: TableSource) -> dict[str, list[str]]:
+    """Return names for columns without one, where some lie beyond the header, so that no record could be read."""
+    places = source.named_by_none()
+    return {"": named_anew(places, source.columns)} if len(places) > len(source.unnamed) else {}
 
 
 def left_out(source: TableSource) -> tuple[list[str], str]:
@@ -68,8 +75,9 @@ def left_out(source: TableSource) -> tuple[list[str], str]:
     indices = [name for name in source.columns if _INDEX.fullmatch(name)]
     lines = [f"# Left out, as it numbers rows: {yaml_text.inline(name)}.\n" for name in indices]
     if source.unnamed:
-        has = f"{counted(source.unnamed, 'column')} {'has' if source.unnamed == 1 else 'have'}"
-        lines.append(f"# {has} no name, such as an index that pandas wrote, and will not be read.\n")
+        says = f"rename: {{'': {yaml_text.inline(named_anew(source.unnamed, source.columns))}}}"
+        lines.append(f"# {without_name(source.unnamed)}, such as an index that pandas wrote, and will not be read;\n")
+        lines.append(f"# to read, say {says}.\n")
     return indices, "".join(lines)
 
 

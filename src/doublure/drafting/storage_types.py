@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from doublure.data.tables.arrow_text import unwrapped
+from doublure.data.tables.csv_records import MISENCODED, TOO_LONG, UNCLOSED, UNREAD
 from doublure.data.tables.header import RENAME
 from doublure.data.tables.opening import TableSource
-from doublure.errors import DataError
+from doublure.errors import DataError, FaultyRecords
 from doublure.schema.columns import Column, models
 from doublure.schema.columns.calendar_cells import ISO
 from doublure.schema.columns.dtypes import Dtype
@@ -29,6 +30,8 @@ Storage: TypeAlias = str
 PLAIN = ("integer", "real", "boolean", "date", "datetime", "text")
 
 _ROWS = 1_000
+_OF_THE_FILE = (MISENCODED, TOO_LONG, UNCLOSED)
+"""Rules that a file breaks as a whole, where its encoding or its quoting is not declared."""
 SHARE = 0.95
 FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
@@ -52,10 +55,19 @@ def storage_types(source: TableSource) -> dict[str, Storage]:
 def first_cells(source: TableSource) -> dict[str, pd.Series[Any]]:
     """Return the first thousand cells of each column. Private: only forms may be told of them.
 
+    A few records with more or fewer cells than the header are passed over: what becomes of them is declared later.
+
     Raises:
-        FaultyRecords: Some of the first records cannot be read.
+        FaultyRecords: Several of the first records cannot be read, or one is of another encoding.
     """
-    first = next(iter(source.chunks(source.columns, "refuse")), None)
+    try:
+        first = next(iter(source.chunks(source.columns, "refuse")), None)
+    except FaultyRecords as refused:
+        first = next(source.chunks(source.columns, "coerce"))
+        read = ~first.isin([UNREAD]).all(axis=1)
+        if read.mean() < SHARE or any(fault.rule in _OF_THE_FILE for fault in refused.faults):
+            raise
+        first = first[read].reset_index(drop=True)
     if first is None:
         return {name: pd.Series(dtype=object) for name in source.columns}
     return {name: first[name].iloc[:_ROWS] for name in source.columns}
@@ -82,6 +94,8 @@ def is_blank(cell: str) -> bool:
 
 def storage_of(cells: pd.Series[Any]) -> Storage:
     """Return how some cells are stored; text where that is not clear."""
+    if str(cells.dtype).startswith("date32[day]"):  # its container says so, of a table of no row, too
+        return "date"
     try:
         plain = unwrapped(cells)
         kind = "O" if isinstance(plain.dtype, (pd.StringDtype, pd.CategoricalDtype)) else plain.dtype.kind

@@ -47,6 +47,10 @@ AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
 
+COERCED = (
+    "misfit: coerce changes what does not fit, and no fit may say how much that is; count it first: doublure schema "
+    "check --values"
+)
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PRINTED = 4  # significant digits of an ε that follows from the noise
 _EXACT, _EXACT_COUNTS = "the operating system's own stream, exact rounded normals", "exact discrete Gaussian"
@@ -451,5 +455,7 @@ def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...]
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
         found.append(AccountantNote("accountant rdp is looser than pld: it needs more noise for the same epsilon"))
+    if schema.misfit == "coerce" and schema.federated is None and epsilon is not None:
+        found.append(COERCED)
     found += [f"{path}: {message}" for path, message in schema.cautions]
     return tuple(found)

@@ -148,11 +148,11 @@ class DescribedColumn:
         series = pd.Series(column)
         if isinstance(series.dtype, pd.DatetimeTZDtype):
             series = series.dt.tz_localize(None)
-        if self.values == _BOOLEANS and series.dtype.kind in "if":  # as Stata and SPSS have truths
-            series = series.map({0: _BOOLEANS[0], 1: _BOOLEANS[1]}.get, na_action="ignore")
+        if self.values == _BOOLEANS and series.dtype.kind in "iufO":  # a storage type of numbers has truths as 0 and 1
+            series = series.astype(object).map(_truth, na_action="ignore")
         missing = series.isna().to_numpy()
         if self.model.clock is not None and series.dtype.kind == "M":
-            seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
+            seconds = series.astype("datetime64[s]").to_numpy().astype(np.float64)
             since = seconds / SECONDS[self.model.clock]
             return np.where(missing | np.isin(since, self._moments), np.nan, since)
         respelt = self.spelling is not None and self.spelling.digits is not None
@@ -206,8 +206,8 @@ class DescribedColumn:
             cell = cell.removeprefix("'")
         if self.spelling is not None and isinstance(cell, str):
             cell = self.spelling(cell)
-        elif self.spelling is not None and self.spelling.digits is not None and isinstance(cell, (int, np.integer)):
-            cell = self.spelling.of_number(str(cell))
+        elif self.spelling is not None and self.spelling.digits is not None and is_plain_number(label(cell)):
+            cell = self.spelling.of_number(label(cell))
         return self.model.released_number(cell)
 
     # -- checking ------------------------------------------------------------------------------------------------------
@@ -263,6 +263,11 @@ def same(one: Cells, other: Cells) -> bool:
     if one.dtype != object and other.dtype != object:
         return bool((np.abs(one - other) <= _SIXTEEN_DIGITS * np.abs(one)).all())
     return bool((one == other).all())
+
+
+def _truth(cell: Any) -> Any:
+    """Return the label of a truth that is stored as 0 or 1, and any other cell as it is."""
+    return cell if isinstance(cell, str) else {0: _BOOLEANS[0], 1: _BOOLEANS[1]}.get(cell, cell)
 
 
 def _labelled(value: Any, known: Iterable[str]) -> str:

@@ -229,6 +229,29 @@ _COUNTED: ByKind[type[DatabaseRecords]] = ByKind(
 )
 
 
+def check_in_database(url: str, table: str | None, query: str | None, schema: Schema) -> None:
+    """Compare a database's header with a schema, as a fit that counts there does; no row is read.
+
+    Of a kind that is not counted there, but streamed, nothing is compared.
+
+    Args:
+        url: Of the database.
+        table: The table or view.
+        query: Or a query of rows.
+        schema: Every fact of it declared, or to be bought.
+
+    Raises:
+        InputError: Such a fit is refused.
+    """
+    if schema.kind not in _COUNTED:
+        return
+    records = _COUNTED[schema.kind].of(url, table, query, at_least=0)
+    try:
+        records.check(schema)
+    finally:
+        records.close()
+
+
 def place_in_database(
     data: Any, plan: Plan, engine: object, table: str | None, query: str | None, *, counted: bool
 ) -> Any:

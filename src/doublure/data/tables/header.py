@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from doublure.errors import DataError, counted, printable
 from doublure.schema.scalars import label
+from doublure.support.views import shorten
 
 if TYPE_CHECKING:
     from doublure.schema.written import Written
@@ -41,11 +42,46 @@ def _renamed(names: Sequence[str], rename: Mapping[str, Sequence[str]]) -> Itera
             found = f"stands {times} in the header" if counts[name] else "is not a column of the data"
             remedy = "give a name for each column that is called so, from left to right"
             raise DataError(
-                f"{found}, and has {counted(len(new), 'new name')}", field=f"rename.{printable(name)}", remedy=remedy
+                f"{found}, and has {counted(len(new), 'new name')}",
+                field=f"rename.{printable(name) or repr(name)}",
+                remedy=remedy,
             )
     left = {name: iter(new) for name, new in rename.items()}
     for name in names:
         yield next(left[name]) if name in left else name
+
+
+def column_letters(number: int) -> str:
+    """Return what a spreadsheet calls a column, by its number from 1.
+
+    Example:
+        >>> column_letters(1), column_letters(28)
+        ('A', 'AB')
+    """
+    before, own = divmod(number - 1, 26)
+    return (column_letters(before) if before else "") + chr(ord("A") + own)
+
+
+def without_name(places: Sequence[int]) -> str:
+    """Return in words which columns of a header have no name, by their places from 0.
+
+    Example:
+        >>> without_name([2, 27])
+        '2 columns (C, AB) have no name'
+    """
+    has = "has" if len(places) == 1 else "have"
+    return f"{counted(len(places), 'column')} ({shorten([column_letters(each + 1) for each in places])}) {has} no name"
+
+
+def named_anew(places: Sequence[int], taken: Collection[str]) -> list[str]:
+    """Return names for columns without one: by their letters, none twice."""
+    found = list[str]()
+    for place in places:
+        name = f"column_{column_letters(place + 1)}"
+        while name in taken or name in found:
+            name += "_"
+        found.append(name)
+    return found
 
 
 def numbered(names: Sequence[str]) -> dict[str, list[str]]:

@@ -47,6 +47,10 @@ class FilesSource(TableSource):
                 raise DataError(message, field=error.field, remedy=error.remedy) from None
 
     @override
+    def named_by_none(self) -> list[int]:
+        return self._files[0].named_by_none()
+
+    @override
     def pieces(self) -> list[TableSource]:
         return [piece for file in self._files for piece in file.pieces()]
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Code: TypeAlias = float | str
     Formats: TypeAlias = Mapping[bool, tuple[str, float, float]]
 
+_TRUTHS = {"true": "1", "false": "0"}
+"""Truths as numbers: beside kinds of missing cells, a sample has them as texts."""
 _HEAD = 512
 """Bytes of a file in which the time of writing stands."""
 _INT32 = 2**31 - 101
@@ -134,7 +136,7 @@ class PackageWriter(RowWriter):
 
     def _code(self, cell: object) -> Code | None:
         """Return a number, a text for missing as the number or the tag that it is, and None for any other."""
-        text = {True: "1", False: "0"}[cell] if isinstance(cell, bool) else label(cell)
+        text = _TRUTHS.get(label(cell), label(cell))
         return float(text) if is_plain_number(text) else self._tag(text)
 
     # -- labels --------------------------------------------------------------------------------------------------------
@@ -278,7 +280,7 @@ def _as_integers(cells: pd.Series[Any], column: Column | None) -> pd.Series[Any]
 def _seconds(cells: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return moments as seconds since 1970, NaN for a missing one."""
     plain = cells.dt.tz_localize(None) if isinstance(cells.dtype, pd.DatetimeTZDtype) else cells
-    found = plain.to_numpy().astype("datetime64[s]").astype(np.float64)
+    found = plain.astype("datetime64[s]").to_numpy().astype(np.float64)
     found[plain.isna().to_numpy()] = np.nan
     return found
 

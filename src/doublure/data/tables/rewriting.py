@@ -46,6 +46,10 @@ class RewrittenSource(TableSource):
         self._source.check_names(names)
 
     @override
+    def named_by_none(self) -> list[int]:
+        return self._source.named_by_none()
+
+    @override
     def pieces(self) -> list[TableSource]:
         return [RewrittenSource(piece, self._written) for piece in self._source.pieces()]
 

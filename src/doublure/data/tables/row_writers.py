@@ -178,6 +178,8 @@ class SheetWriter(RowWriter):
 
     def _write(self, place: int, cell: Any, *, days: bool) -> None:
         plain = cell.item() if hasattr(cell, "item") else cell
+        if days and isinstance(plain, datetime.date):
+            plain = datetime.datetime(plain.year, plain.month, plain.day)
         if isinstance(plain, datetime.datetime):  # on the column's own clock: a sheet knows no zones
             plain = plain.replace(tzinfo=None)
         if isinstance(plain, bool):

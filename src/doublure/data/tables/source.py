@@ -59,7 +59,7 @@ class TableSource:
 
     Attributes:
         columns: Those that have a name.
-        unnamed: How many have none: these are not read.
+        unnamed: The places of those that have none, from 0: these are not read.
         dtypes: Column -> how a typed container stores it; none of text.
         text_form: What the header of a CSV file tells of how it is written, by the schema's keys.
         labelled: The file, where it describes its columns by labels and codes of missing cells.
@@ -71,7 +71,7 @@ class TableSource:
     def __init__(self, name: str, columns: list[str]) -> None:
         self.name = name
         self.columns = [name for name in columns if name]
-        self.unnamed = len(columns) - len(self.columns)
+        self.unnamed = [place for place, name in enumerate(columns) if not name]
         self.dtypes: Mapping[str, Dtype] = {}
         self.text_form: Mapping[str, Any] = {}
         self.labelled: Path | None = None
@@ -103,6 +103,13 @@ class TableSource:
             DataError: A file is damaged.
         """
         return []
+
+    def named_by_none(self) -> list[int]:
+        """Return the places of columns without a name, those beyond the header included that nearly all records have.
+
+        Private, but for the form of nearly all of the first records.
+        """
+        return self.unnamed
 
     def spans_lines(self) -> bool:
         """Whether quoted cells of its text hold line ends, as far as its first records show. Private."""

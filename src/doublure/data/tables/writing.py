@@ -168,7 +168,9 @@ class TableRows:
         """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
         column = self._schema.columns[name]
         if self._form in PACKAGES:
-            return cells_with_kinds(column, cells) if column.plain else cells
+            if not column.truth:
+                return cells_with_kinds(column, cells) if column.plain else cells
+            return column.typed_cells(cells, self._text.marks)
         if self._form != ".csv":
             return column.typed_cells(cells, self._text.marks, coded=True)
         known = column.missing_texts

@@ -107,7 +107,7 @@ class Coder:
             cell = cells.canonical_again(frame[name].reset_index(drop=True), column, name)
             codes[:, place] = self._encodings[name].compact(cell)[0]
             if column.bounded:
-                numbers[name] = column.numbers_of(cell)
+                numbers[name] = _as_fitted(column, column.numbers_of(cell))
         return Coded(names=self.names, codes=codes, numbers=numbers)
 
     def edges(self, name: str) -> Floats:
@@ -127,3 +127,10 @@ class Coder:
         """Return ``(N,)`` a column's numbers relative to its public bounds, 0 to 1; NaN where missing."""
         lower, upper, unit = self.bounds(name)
         return np.asarray((np.clip(numbers, lower, upper) - lower) / max(upper - lower, unit), dtype=np.float64)
+
+
+def _as_fitted(column: Column, numbers: Floats) -> Floats:
+    """Return ``(N,)`` numbers as a fit reads them, of no more decimals or steps; beyond the bounds as they stand."""
+    lower, upper = column.known_grid
+    inside = (numbers >= lower) & (numbers <= upper)
+    return np.where(inside, column.snap(numbers), numbers)

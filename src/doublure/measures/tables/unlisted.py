@@ -31,12 +31,12 @@ class UnlistedValues(Result):
 
 
 def outside(column: Column, cells: pd.Series) -> list[str]:
-    """Return the values of canonical cells that the column's list does not hold, sorted."""
+    """Return the values of canonical cells that the column's list does not hold in any of its spellings, sorted."""
     from decimal import Decimal
 
     if not isinstance(cells.dtype, pd.CategoricalDtype) or column.opened(()) is None:
         return []
-    known = {*map(label, column.domain), *column.missing_tokens, ""}
+    known = {*map(label, column.domain), *column.missing_tokens, *(column.fact("spellings") or {}), ""}
     found = {str(value) for value in cells.cat.remove_unused_categories().cat.categories} - known
     return sorted(text for text in found if not (is_number(text) and label(Decimal(text)) in known))
 

@@ -113,7 +113,8 @@ class BooleanColumn(ChoiceColumn):
 
     @override
     def stored_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
-        return super().stored_cells(cells if self.written is None else self._worded(cells), marks)
+        as_text = self.written is None or self.dtype == "str"  # of which the text is what a CSV file has
+        return super().stored_cells(cells if as_text else self._worded(cells), marks)
 
     def _worded(self, cells: pd.Series[Any]) -> pd.Series[Any]:
         """Return ``(N,)`` cells as they are written: texts, or whole numbers."""
@@ -147,6 +148,8 @@ class BooleanColumn(ChoiceColumn):
             raise KeyFault("written", "has one text for true and false; write {true: Y, false: N}")
         if set(words) & set(self.missing_tokens):
             raise KeyFault("written", "has an empty text, or one that means missing; keep it in one place")
+        if self.dtype in ("bool", "boolean") and self.written not in (None, {"true": 1, "false": 0}):
+            raise KeyFault("dtype", f"{self.dtype} has no place for other words; remove written, or write dtype: str")
         return self
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column_facts import Clock
-from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt, whole_ends
+from doublure.schema.columns.date_format import DateFormat, check_whole, date_text, is_iso, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
@@ -235,8 +235,7 @@ class CalendarColumn(BoundedColumn):
 
     @model_validator(mode="after")
     def _stored_as_numbers(self) -> CalendarColumn:
-        if self.dtype in WHOLE and not is_whole(self.date_format or ""):
-            raise KeyFault("dtype", "of whole numbers needs a date_format of digits alone; write date_format: YYYYMMDD")
+        check_whole(self.dtype, self.date_format, "YYYYMMDD")
         return self
 
 

@@ -22,6 +22,9 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, StrictStr
 
+from doublure.schema.columns.dtypes import WHOLE, Dtype
+from doublure.schema.fact_states import KeyFault
+
 _PART = re.compile(r"YYYY|Mmm|MMM|MM|M|DD|D|hh|h|mm|ss|AM")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PART_OR_LETTER = re.compile(rf"{_PART.pattern}|(?<=D)T(?=h)|[A-Za-z]")
@@ -145,6 +148,21 @@ def is_whole(date_format: str) -> bool:
     """
     parts = [part for part in _PART.findall(date_format) if len(part) > 1 and part not in _WORDS]
     return bool(date_format) and "".join(parts) == date_format
+
+
+def check_whole(dtype: Dtype | None, date_format: str | None, example: str) -> None:
+    """Refuse a storage type of whole numbers of dates whose form has more than digits.
+
+    Args:
+        dtype: The storage type.
+        date_format: The form.
+        example: One of digits alone.
+
+    Raises:
+        KeyFault: The form has more than digits.
+    """
+    if dtype in WHOLE and not is_whole(date_format or ""):
+        raise KeyFault("dtype", f"of whole numbers needs a date_format of digits alone; write date_format: {example}")
 
 
 def date_text(date_format: str, moment: Moment) -> str:

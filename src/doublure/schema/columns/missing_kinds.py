@@ -227,7 +227,8 @@ def stored_with_states(
 ) -> pd.Series[Any]:
     """Return ``(N,)`` sampled cells in the storage type that a column declares, as far as it can hold its kinds.
 
-    Texts of missing in a date or an amount have no place in a typed column: it stays a column of texts.
+    Texts of missing in a date or an amount have no place in a typed column: it stays a column of texts. Codes that a
+    type of whole numbers does not reach are empty cells.
 
     Args:
         column: The column.
@@ -240,15 +241,18 @@ def stored_with_states(
     from doublure.schema.columns.stored_cells import as_dtype, as_texts
 
     dtype, texts = column.dtype, column.missing_texts[1:]
+    held = _holds(dtype, texts)
     if column.plain and dtype != "str":
-        numbers = numbers_with_codes(column, cells) if coded and _holds(dtype, texts) else cells
+        numbers = numbers_with_codes(column, cells) if coded and held else cells
         return numbers if dtype is None else _astype(numbers, dtype)
     as_whole = dtype in WHOLE and not column.listed and all(map(is_plain_number, texts))  # whole-number dates
     if dtype == "str" or as_whole or "written" in column.text_form:
-        written = as_texts(numbers_with_texts(column, cells, ["", *texts], marks).replace("", None))
+        shown = texts if held else [""] * len(texts)
+        written = as_texts(numbers_with_texts(column, cells, ["", *shown], marks).replace("", None))
         return _astype(pd.to_numeric(written), dtype) if as_whole and dtype is not None else written
     if column.listed and dtype in WHOLE and cells.cat.categories.dtype.kind in "iu":
-        return as_dtype(cells, dtype, lambda: cells, dated=False)
+        kept = cells if held else cells.cat.set_categories([*column.domain])
+        return as_dtype(kept, dtype, lambda: kept, dated=False)
     return cells
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.calendar import YEARS
-from doublure.schema.columns.date_format import Moment, MonthFormat, date_text, respelt, whole_ends
+from doublure.schema.columns.date_format import Moment, MonthFormat, check_whole, date_text, respelt, whole_ends
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.parsed import ParsedColumn, WrittenCell
@@ -61,6 +61,11 @@ class MonthColumn(ParsedColumn):
     bounds: Fact[tuple[WrittenCell, WrittenCell]] = UNDECLARED
     step: Positive = Field(default=1, description="months between neighbouring values: 3 for quarters")
     date_format: MonthFormat | None = Field(default=None, description="how text writes it: MM/YYYY")
+
+    @model_validator(mode="after")
+    def _stored_as_numbers(self) -> MonthColumn:
+        check_whole(self.dtype, self.date_format, "YYYYMM")
+        return self
 
     @property
     @override

@@ -8,9 +8,9 @@ from doublure.data.databases.address import url_scheme
 from doublure.drafting.form_hints import FormHint, form_hint
 from doublure.drafting.metadata.codebook import words_of
 from doublure.drafting.metadata.own_words import said_missing
-from doublure.drafting.misfits import MisfitReason, list_misfits
+from doublure.drafting.misfits import MisfitReason, Seen, list_misfits, mostly
 from doublure.drafting.owner_notes import NOTES
-from doublure.errors import DataError, InputError, SettingError
+from doublure.errors import DataError, InputError, SettingError, printable
 from doublure.schema import Schema
 from doublure.studio.project import Project
 from doublure.studio.visit import Visit
@@ -42,7 +42,8 @@ def look(visit: Visit) -> str:
         raise DataError("is a database, whose cells stay there", field="data", remedy=remedy)
     schema, data = visit.studio.schema(project), str(visit.studio.folder.existing(project.source.place))
     notes = NOTES[schema.kind](schema, data)
-    counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True)
+    seen = Seen()
+    counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True, seen=seen)
     coerced = schema.misfit == _COERCE
     rows = [
         (
@@ -57,6 +58,9 @@ def look(visit: Visit) -> str:
     visit.studio.found = (project.version, {"rows": rows, "notes": [each.line for each in notes]})
     total = sum(counts.values())
     visit.studio.status = f"{total:,} {'cell does' if total == 1 else 'cells do'} not fit."
+    if most := mostly(counts, seen):
+        named = ", ".join(dict.fromkeys(printable(each.column) for each in most))
+        visit.studio.status += f" In most records {named} does not: a fit would spend ε on noise. Fix it first."
     return "/columns#misfits"
 
 

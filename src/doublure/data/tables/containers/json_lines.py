@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
@@ -42,7 +42,7 @@ class JsonLinesSource(ObjectRows):
         DataError: The file is damaged, or a key is given two names.
     """
 
-    remedies: ClassVar[Mapping[str, str]] = {NO_OBJECT: "write one object a line", MISENCODED: "export it as UTF-8"}
+    remedies: Mapping[str, str] = {NO_OBJECT: "write one object a line", MISENCODED: "export it as UTF-8"}
 
     def __init__(self, path: Place, written: Written | None = None) -> None:
         self._path = path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,7 +78,7 @@ class ObjectRow(NamedTuple):
 class ObjectRows(FileSource):
     """A file whose header has been looked at, and whose records come as objects."""
 
-    remedies: ClassVar[Mapping[str, str]] = {}
+    remedies: Mapping[str, str] = MappingProxyType({})
     """Rule of a record that cannot be read -> remedy."""
 
     @abstractmethod

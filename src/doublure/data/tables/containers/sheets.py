@@ -15,15 +15,17 @@ import datetime
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from doublure.data.splits import several, split_off
 from doublure.data.tables.containers.record_files import ObjectRow, ObjectRows, clock_text
-from doublure.data.tables.header import header_names
+from doublure.data.tables.header import column_letters, header_names
 from doublure.errors import DataError, printable
 from doublure.schema.scalars import EXACT
 
@@ -40,7 +42,10 @@ from python_calamine import CalamineWorkbook
 book = CalamineWorkbook.from_path(sys.argv[1])
 book.get_sheet_by_name(sys.argv[2] or book.sheet_names[0])
 """
-BEYOND = "cells beyond the last column of the header"
+_FIRST = 1_000
+"""Records that are looked at for columns without a name."""
+_SHARE = 0.95
+"""Of them: no single record makes a column."""
 
 
 class SheetSource(ObjectRows):
@@ -54,7 +59,6 @@ class SheetSource(ObjectRows):
         DataError: The file is no workbook, has no such sheet, or several of which none is named.
     """
 
-    remedies: ClassVar[Mapping[str, str]] = {BEYOND: "name their column, or take them out"}
     read_whole = True
 
     def __init__(self, path: Path, written: Written | None = None) -> None:
@@ -71,8 +75,16 @@ class SheetSource(ObjectRows):
         header = next((cells for _, cells in self._cells()), [])
         while header and header[-1] is None:  # how far a row reaches depends on the widest record
             header.pop()
+        named = () if written is None or written.rename is None else written.rename.get("", ())
+        header += [None] * (len(named) - header.count(None))
         self._names = header_names(header, path.name, written)
         super().__init__(path.name, self._names)
+        last, after = (column_letters(len(self._names) + more) for more in (0, 1))
+        self._beyond = f"cells beyond column {last}, the last one of the header"
+        remedy = (
+            f"write a name into {after}{self._skipped + 1}, or say rename: {{'': [NAME, …]}} in the schema, with a "
+        )
+        self.remedies = {self._beyond: remedy + "name for each column without one; or take them out"}
 
     @override
     def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:
@@ -83,7 +95,17 @@ class SheetSource(ObjectRows):
             beyond = any(cell is not None for cell in cells[fields:])
             if beyond or any(cell is not None for cell in cells):
                 held = [*cells, *([None] * (fields - len(cells)))]
-                yield ObjectRow(line, [held[place] for place in places], BEYOND if beyond else "")
+                yield ObjectRow(line, [held[place] for place in places], self._beyond if beyond else "")
+
+    @override
+    def named_by_none(self) -> list[int]:
+        fields, counts, records = len(self._names), Counter[int](), 0
+        for _, cells in islice(self._cells(), 1, _FIRST + 1):
+            if any(cell is not None for cell in cells):
+                counts.update(place for place in range(fields, len(cells)) if cells[place] is not None)
+                records += 1
+        beyond = [place for place, count in counts.items() if count >= _SHARE * records]
+        return [*super().named_by_none(), *range(fields, max(beyond) + 1)] if beyond else super().named_by_none()
 
     def _cells(self) -> Iterator[tuple[int, list[object]]]:
         """Yield the header and the rows below it, each with its number, from 1."""
