@@ -145,6 +145,23 @@ def test_the_plan_says_how_well_each_question_will_be_known(tmp_path, settings, 
     assert [line for line in lines if line.startswith("Focus: ")] == [f"Focus: {each.words}" for each in found]
 
 
+def test_the_margin_of_a_column_is_that_of_its_table_with_nothing_in_focus(tmp_path):
+    """Columns of many values are counted more often, so that one of few is known less well than the mean."""
+    wide = [f"n{at}" for at in range(12)]
+    text = SCHEMA.replace("2000", "20000")
+    text += "".join(f"  {name}: {{type: integer, bounds: [0, 99], missing: false}}\n" for name in wide)
+    plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", within="",
+                   fit_steps=3, components=4)  # fmt: skip
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({name: draw.choice(["p", "q", "r"], 20_000) for name in "abcde"})
+    frame = frame.assign(y="no", **{name: draw.integers(0, 100, 20_000) for name in wide})
+    syn = db.fit(frame, plan, ledger=db.Ledger.create(tmp_path / "l", dataset="d", epsilon=2.0, delta=0.1), seed=0)
+    bought = {table.columns: table.standard_error for table in syn.tables}
+    margins = {each.name: each.margin for each in forecast_plan(plan).columns}
+    for name in "abcde":  # the target has a count of its own beside this one
+        assert margins[name] == pytest.approx(1.96 * bought[name,], rel=0.3)
+
+
 def test_the_plan_says_that_units_of_several_rows_have_no_syntheses():
     several = SCHEMA.replace("columns:", "unit: {id: nr, max_records: 3}\ncolumns:\n  nr: {type: id}", 1)
     for text, said in ((SCHEMA, 0), (several, 1)):

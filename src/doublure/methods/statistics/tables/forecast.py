@@ -35,6 +35,8 @@ _NAMED = 5
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 _CELLS = 20
 """Cells in which a column of many values is judged, as ``benchmarks/dominance.py`` judges it."""
+_KNOWN = (plan.COLUMNS, plan.BY_TARGET)
+"""The releases whose tables are known before any is drawn: one a column."""
 _ANY, _MANY, _FEW = "columns", f"columns of more than {plan.NARROW} values", f"columns of at most {plan.NARROW} values"
 
 
@@ -264,7 +266,8 @@ class NoiseForecast:
             names: The table's columns; none for a table of mean size with nothing in focus.
         """
         times = 1.0
-        if shares := self._places(purpose):
+        shares = self._places(purpose) if self.focus.asked or (names and purpose in _KNOWN) else []
+        if shares:
             own = self._often(purpose, names) if names else often(self._mean_cells(purpose))
             times = own / (sum(shares) / len(shares))
         copies: float = plan.COPIES.get(purpose, 1)
@@ -274,17 +277,17 @@ class NoiseForecast:
         return self.events[purpose].scale / math.sqrt(plan.COPIES.get(purpose, 1))
 
     def _places(self, purpose: str) -> list[float]:
-        """Return the places of a release's tables, up to a factor; none where nothing in focus is among them.
+        """Return the places of a release's tables, up to a factor; none where it is not known how they are shared.
 
         Which pairs are chosen beside those in focus is not known: they are taken to be of mean size, as many as may be.
         """
-        if not self.focus.asked or purpose not in self.events:
+        if purpose not in self.events:
             return []
         if purpose in (plan.PAIRS, plan.TREE) and not self._pairs_within:
             tables: list[tuple[str, ...]] = [tuple(names) for names in self.focus.apart(self.within)]
         elif purpose == plan.PAIRS:
             tables = [*combinations(self._others, 2)]
-        elif purpose in (plan.COLUMNS, plan.BY_TARGET):
+        elif purpose in _KNOWN:
             tables = [(name,) for name in self._others]
         else:
             return []
