@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
@@ -295,12 +295,14 @@ class QuestionForecast:
         distance: Expected total variation of their table, between 0 and 1.
         margin: How far the count of a cell may be off in 95 of 100 fits, in rows.
         hidden: Total variation from independence of which noise takes half; None of a column, and without pairs.
+        measured: Columns of the pair that are counted by how far they are from a third one, and that one.
     """
 
     columns: tuple[str, ...]
     distance: float
     margin: float
     hidden: float | None
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> str:
@@ -310,6 +312,11 @@ class QuestionForecast:
         hidden = self.hidden
         if hidden is None:
             return "not counted together, and drawn as independent"
+        for name, other in self.measured.items():
+            return (
+                f"hardly known: {printable(name)} is counted by its gap from {printable(other)} alone; to count it "
+                f"itself, write measured_from: {printable(name)} into the at_most of both"
+            )
         return next(words for most, words in _EFFECTS if hidden <= most)
 
     @property

@@ -17,6 +17,7 @@ from itertools import combinations, product
 
 from doublure.access import Access
 from doublure.encode.columns import integer_domain
+from doublure.encode.differences import Gap, gaps_of
 from doublure.errors import counted, printable
 from doublure.intervals import IN_95_OF_100
 from doublure.methods.method import QuestionForecast, Released
@@ -24,6 +25,8 @@ from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.focus import FocusedTables, often
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
+from doublure.schema.rules.at_most import orders
+from doublure.schema.rules.rule import list_names
 from doublure.schema.scalars import label
 
 _STRONG = 0.18
@@ -93,10 +96,37 @@ class NoiseForecast:
             found.append(
                 QuestionForecast(
                     columns=names, distance=self.distance(names), margin=IN_95_OF_100 * cell,
-                    hidden=min(1.0, self._relation(names)) if pair else None,
+                    hidden=min(1.0, self._relation(names)) if pair else None, measured=self._measured(names),
                 )
             )  # fmt: skip
         return tuple(found)
+
+    def _measured(self, names: Sequence[str]) -> dict[str, str]:
+        """Return those of a pair that are counted by how far they are from a third column, and that one."""
+        gaps = {name: self._gaps[name].first for name in names if name in self._gaps} if len(names) > 1 else {}
+        return {name: first for name, first in gaps.items() if first not in names}
+
+    @cached_property
+    def _gaps(self) -> dict[str, Gap]:
+        return gaps_of(self.schema, "steps", 1)
+
+    def gap_limits(self) -> tuple[str, ...]:
+        """Return a sentence about each column that may be missing, and from which others are measured all the same."""
+        found: dict[str, list[str]] = {}
+        for name, gap in self._gaps.items():
+            first = gap.first
+            while first in self._gaps:
+                first = self._gaps[first].first
+            if self.schema.columns[first].may_be_missing and name in self.columns:
+                found.setdefault(first, []).append(name)
+        chosen = {rule.measured_from for rule in orders(self.schema.constraints)}
+        return tuple(
+            f"Where {printable(first)} is missing, nothing but a bound is left to measure {list_names(names)} from. If "
+            "that is often so, their relations to other columns are weak: write measured_from: COLUMN into their "
+            "at_most, and name the one that is there most often"
+            for first, names in found.items()
+            if first not in chosen
+        )
 
     def hidden_relations(self) -> dict[str, float]:
         """Return the total variation from independence of which half is lost, by kind of columns; 1 if all is lost."""

@@ -154,7 +154,7 @@ class TableStatistics(StatisticsStrategy[S]):
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         forecast = _forecast(schema, settings, touches)
         hidden = forecast.hidden_relations()
-        limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
+        limits = (*relation_limits(hidden), *forecast.rare_values(tuple), *forecast.gap_limits())
         said = (
             *(f"Focus: {each.words}" for each in forecast.questions),
             *([_FROM_TABLES] if forecast.questions and schema.unit.max_records > 1 else []),
