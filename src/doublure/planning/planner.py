@@ -264,7 +264,12 @@ def _with_fallback(
     try:
         return _composed(chosen, schema, settings, budget, "pld")
     except BeyondPld:
-        return _composed(chosen, schema, settings, budget, "rdp")
+        return with_fallback_said(_composed(chosen, schema, settings, budget, "rdp"))
+
+
+def with_fallback_said(made: PlanContents) -> PlanContents:
+    """Return a plan whose accountant nobody chose: it says why in place of a warning."""
+    return replace(made, warnings=tuple(choice.FELL_BACK if said == LOOSER else said for said in made.warnings))
 
 
 def _composed(
