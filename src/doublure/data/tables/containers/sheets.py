@@ -73,6 +73,7 @@ class SheetSource(ObjectRows):
             header.pop()
         self._names = header_names(header, path.name, written)
         super().__init__(path.name, self._names)
+        self.first_row = self._skipped + 2  # below the header
 
     @override
     def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:
