@@ -18,7 +18,7 @@ RUN = ("duckdb", "postgresql")
 COMPILED = ("bigquery", "snowflake", "spark")
 """Engines whose SQL is compiled, and was never run."""
 ELSEWHERE = "read are duckdb:/// and postgresql://; of another database, export the table as CSV or Parquet"
-"""What to do with a database that is not read."""
+"""The remedy for a database that is not read."""
 _FIELD = "database"
 
 

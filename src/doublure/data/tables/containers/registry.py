@@ -93,7 +93,7 @@ _DATABASES = {
     ".duckdb": "write duckdb:/// before its path, and name the table by --table",
     **dict.fromkeys((".sqlite", ".sqlite3", ".mdb", ".accdb"), _EXPORTED),
 }
-"""Endings of files of databases -> what to do."""
+"""Ending of a database's file -> the remedy."""
 _BY_ENDING = {ending: container for container in CONTAINERS for ending in container.endings}
 
 
