@@ -268,7 +268,7 @@ def _with_fallback(
 
 
 def with_fallback_said(made: PlanContents) -> PlanContents:
-    """Return a plan whose accountant nobody chose: it says why in place of a warning."""
+    """Return a plan of which ``auto`` chose the accountant: it says why in place of a warning."""
     return replace(made, warnings=tuple(choice.FELL_BACK if said == LOOSER else said for said in made.warnings))
 
 
