@@ -215,6 +215,13 @@ def test_unknown_endings(tmp_path: Path, name: str) -> None:
         open_table(tmp_path / name)
 
 
+@pytest.mark.parametrize(("name", "remedy"), [("a.duckdb", "duckdb:///"), ("a.sqlite", "export"), ("a.mdb", "export")])
+def test_the_file_of_a_database_is_told(tmp_path: Path, name: str, remedy: str) -> None:
+    (tmp_path / name).write_text(TEXT)
+    with pytest.raises(DataError, match=f"{name}: is a database; .*{remedy}"):
+        open_table(tmp_path / name)
+
+
 @pytest.mark.parametrize("source", [None, 3, [1, 2], {"a": 1}, np.zeros(3)])
 def test_other_sources(source: object) -> None:
     with pytest.raises(DataError, match="neither a path nor a DataFrame"):

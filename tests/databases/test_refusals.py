@@ -14,6 +14,7 @@ import worlds
 from engines import ENGINES, made_in
 
 import doublure as db
+from doublure.cli.schema import looked_at
 from doublure.data.databases.address import read_address
 from doublure.data.databases.connection import connect
 from doublure.data.databases.relation import choose_relation, read_query
@@ -195,6 +196,13 @@ def test_tables_and_databases_belong_together(tmp_path):
         ("duckdb:///f.db", "people", None, "dask"),
     ):  # fmt: skip
         refusal(lambda given=(url, plan, engine, table, query): place_in_database(*given, counted=True), SettingError)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///health.sqlite", "mysql://anna@host/health"])
+def test_a_database_that_is_not_read_is_called_one(url):
+    with pytest.raises(SettingError, match=r"is no database that is read; read are duckdb:/// and postgresql://"):
+        looked_at(url, "visits", None)
+    refusal(lambda: read_address(url), SettingError)
 
 
 def test_what_is_not_there_is_refused(tmp_path):

@@ -19,6 +19,7 @@ from doublure.data.tables.cells import canonical
 from doublure.encode.columns import estimated_width
 from doublure.encode.differences import Gap
 from doublure.encode.table import TableEncoder
+from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema, Schema
 
 torch.set_num_threads(1)
@@ -48,6 +49,13 @@ def gap_of(encoder: TableEncoder, name: str) -> Gap:
     found = encoder._encodings[name]
     assert isinstance(found, Gap)
     return found
+
+
+def chain(names: list[str], start: int | None) -> dict[str, Any]:
+    return {"at_most": names} | ({} if start is None else {"measured_from": names[start]})
+
+
+starts = st.none() | st.integers(0, 2)
 
 
 # -- any pair, any chain -----------------------------------------------------------------------------------------------
@@ -128,10 +136,12 @@ def real_frame(schema: ResolvedSchema, shares: list[list[float]]) -> dict[str, n
 
 
 @examples(250)
-@given(families(), rows_of, st.integers(2, 40), st.sampled_from(["bins", "scaled"]), st.integers(0, 9))
-def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numerics: Any, seed: int) -> None:
+@given(families(), rows_of, st.integers(2, 40), st.sampled_from(["bins", "scaled"]), st.integers(0, 9), starts)
+def test_rows_come_back_within_a_bin(
+    family: Any, shares: Any, bins: int, numerics: Any, seed: int, start: int | None
+) -> None:
     columns, unit = family
-    schema = schema_of(columns, {"at_most": list(columns)})
+    schema = schema_of(columns, chain(list(columns), start))
     real = real_frame(schema, shares)
     frame = pd.DataFrame({name: cells_of(list(real[name]), column) for name, column in schema.columns.items()})
     real = {name: numbers_of(frame[name], column) for name, column in schema.columns.items()}
@@ -140,7 +150,7 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
     for rng in (None, np.random.default_rng(seed)):
         decoded = encoder.decode(rows, rng)
         allowed = np.zeros(len(frame))
-        for name, column in schema.columns.items():
+        for name in schema.columns:
             own = encoder._encodings[name]
             scale = own.steps if isinstance(own, Gap) else own
             lower, upper = scale.column.known_grid
@@ -152,6 +162,7 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
                 last = len(scale.edges) - 2
                 allowed += np.where(codes > last, 0, np.diff(scale.edges)[np.clip(codes, 0, last)])
                 allowed += 1e-9 - (unit if unit else 0) * (codes <= last)
+        for name, column in schema.columns.items():
             got = numbers_of(decoded[name], column)
             assert (np.isnan(got) == np.isnan(real[name])).all()
             assert_own(decoded[name], column)
@@ -162,12 +173,14 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
 
 
 @examples(250)
-@given(families(size=4), st.sampled_from(["bins", "scaled"]), st.integers(0, 99), st.permutations("abcd"))
-def test_any_soft_row_keeps_the_order(soft_rows: Any, family: Any, numerics: Any, seed: int, order: list[str]) -> None:
+@given(families(size=4), st.sampled_from(["bins", "scaled"]), st.integers(0, 99), st.permutations("abcd"), starts)
+def test_any_soft_row_keeps_the_order(
+    soft_rows: Any, family: Any, numerics: Any, seed: int, order: list[str], start: int | None
+) -> None:
     """Whatever a generator makes, and wherever in the schema the columns stand."""
     columns, _ = family
     columns = {name: columns[name] for name in order}
-    schema = schema_of(columns, {"at_most": sorted(columns)})
+    schema = schema_of(columns, chain(sorted(columns), start))
     encoder = TableEncoder(schema, numerics=numerics, bins=8)
     decoded = encoder.decode(soft_rows(encoder, 60, seed), np.random.default_rng(seed))
     assert list(decoded.columns) == order
@@ -180,10 +193,10 @@ def test_any_soft_row_keeps_the_order(soft_rows: Any, family: Any, numerics: Any
 
 
 @examples(80)
-@given(families(), rows_of, st.sampled_from(["bins", "scaled"]))
-def test_a_row_is_coded_by_itself(family: Any, shares: Any, numerics: Any) -> None:
+@given(families(), rows_of, st.sampled_from(["bins", "scaled"]), starts)
+def test_a_row_is_coded_by_itself(family: Any, shares: Any, numerics: Any, start: int | None) -> None:
     columns, _ = family
-    schema = schema_of(columns, {"at_most": list(columns)})
+    schema = schema_of(columns, chain(list(columns), start))
     real = {name: np.array([row[place] for row in shares]) for place, name in enumerate(columns)}  # in no order at all
     frame = pd.DataFrame()
     for name, column in schema.columns.items():
@@ -193,6 +206,22 @@ def test_a_row_is_coded_by_itself(family: Any, shares: Any, numerics: Any) -> No
     alone = [encoder.compact(frame.iloc[place : place + 1].reset_index(drop=True)) for place in range(len(frame))]
     assert np.array_equal(np.concatenate(alone), encoder.compact(frame))
     assert torch.isfinite(encoder.encode(frame)).all()
+
+
+def test_a_chain_is_measured_from_the_column_that_it_names() -> None:
+    columns = integers(True, a=(0, 50), b=(0, 60), c=(10, 90), d=(0, 90))
+    schema = schema_of(columns, {"at_most": ["a", "b", "c", "d"], "measured_from": "c"})
+    encoder = TableEncoder(schema, numerics="steps")
+    assert {name: gap_of(encoder, name).first for name in "abd"} == {"a": "b", "b": "c", "d": "c"}
+    rows = table(a=[5, 5, 5, 5], b=[7, np.nan, 7, np.nan], c=[20, 20, np.nan, np.nan], d=[30, 30, np.nan, np.nan])
+    coded = encoder.compact(rows)
+    assert coded[:, 0].tolist() == [2, 15, 2, 55]  # below b, else c, else the upper bound of b
+    assert coded[:3:2, 1].tolist() == [13, 83]
+    assert coded[:2, 2:].tolist() == [[20, 10], [20, 10]]
+    plain = schema.to_plain()["constraints"]
+    assert plain == [{"at_most": ["a", "b", "c", "d"], "measured_from": "c"}]
+    with pytest.raises(SchemaError, match="measured_from names e"):
+        schema_of(columns, {"at_most": ["a", "b"], "measured_from": "e"})
 
 
 # -- what is measured, and from what -----------------------------------------------------------------------------------

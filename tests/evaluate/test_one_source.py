@@ -44,6 +44,19 @@ def test_neither_the_fitted_rows_nor_others_are_suspected(adult):
         assert evaluate.report(made, holdout, loss=False).suspicion is None
 
 
+def test_real_and_holdout_that_are_swapped_are_suspected(adult):
+    """As many as were declared are those that were fitted, and a quarter is what was set aside."""
+    made, train, holdout = adult
+    quarter = holdout.head(ROWS // 4)
+    said = "real: holds 250 persons and the holdout 1,000, where about 1,000 were fitted"
+    with pytest.warns(DataWarning, match=said):
+        report = evaluate.report(made, quarter, train, loss=False)
+    assert report.suspicion.startswith(said)
+    with pytest.warns(DataWarning, match=said):
+        db.audit(made, "gan-leaks", quarter, train, progress=False)
+    assert evaluate.report(made, train, quarter, loss=False).suspicion is None
+
+
 def test_one_of_twenty_samples_of_the_run_is_missed_at_most(adult):
     made, *_ = adult
     first = made.draw(300, seed=0)

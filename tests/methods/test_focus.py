@@ -148,6 +148,23 @@ def test_the_plan_says_how_well_each_question_will_be_known(tmp_path, settings, 
     assert [line for line in lines if line.startswith("Focus: ")] == [f"Focus: {each.words}" for each in found]
 
 
+def test_the_margin_of_a_column_is_that_of_its_table_with_nothing_in_focus(tmp_path):
+    """Columns of many values are counted more often, so that one of few is known less well than the mean."""
+    wide = [f"n{at}" for at in range(12)]
+    text = SCHEMA.replace("2000", "20000")
+    text += "".join(f"  {name}: {{type: integer, bounds: [0, 99], missing: false}}\n" for name in wide)
+    plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", within="",
+                   fit_steps=3, components=4)  # fmt: skip
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({name: draw.choice(["p", "q", "r"], 20_000) for name in "abcde"})
+    frame = frame.assign(y="no", **{name: draw.integers(0, 100, 20_000) for name in wide})
+    syn = db.fit(frame, plan, ledger=db.Ledger.create(tmp_path / "l", dataset="d", epsilon=2.0, delta=0.1), seed=0)
+    bought = {table.columns: table.standard_error for table in syn.tables}
+    margins = {each.name: each.margin for each in forecast_plan(plan).columns}
+    for name in "abcde":  # the target has a count of its own beside this one
+        assert margins[name] == pytest.approx(1.96 * bought[name,], rel=0.3)
+
+
 def test_the_plan_says_that_units_of_several_rows_have_no_syntheses():
     several = SCHEMA.replace("columns:", "unit: {id: nr, max_records: 3}\ncolumns:\n  nr: {type: id}", 1)
     for text, said in ((SCHEMA, 0), (several, 1)):
@@ -230,3 +247,63 @@ def test_a_table_of_two_columns_is_forecast_by_their_own_table(kind, tmp_path, c
     pairs = [dict(forecast_plan(plan).pairs)["a"] for plan in plans]
     assert 1 > pairs[0] > pairs[1] > pairs[2] > 0
     assert run_guarded(app, ["plan", str(tmp_path / "two.yaml"), "--epsilon", "1", "--delta", "1e-6"]) == 0
+
+
+DATES = """
+doublure: 1
+kind: table
+units: 4000
+columns:
+  infected: {type: date, bounds: [2012-01-01, 2015-12-31], missing: true}
+  onset: {type: date, bounds: [2012-01-01, 2015-12-31], missing: true}
+  admitted: {type: date, bounds: [2012-01-01, 2015-12-31], missing: false}
+  generation: {type: integer, bounds: [0, 50], missing: false}
+constraints: [{at_most: [infected, onset, admitted]}]
+"""
+
+
+def outbreak() -> pd.DataFrame:
+    """Generations of cases that follow one another; of a third nobody knows when they were infected."""
+    draw = np.random.default_rng(0)
+    onset = np.round(np.clip(16_200 + draw.normal(0, 60, 4000), 15_700, 16_700))
+    days = {"infected": onset - np.round(draw.gamma(2, 4, 4000)), "onset": onset,
+            "admitted": onset + np.round(draw.gamma(2, 1.5, 4000))}  # fmt: skip
+    frame = pd.DataFrame({name: pd.to_datetime(own, unit="D").strftime("%Y-%m-%d") for name, own in days.items()})
+    for name, share in (("infected", 0.35), ("onset", 0.04)):
+        frame.loc[draw.random(4000) < share, name] = None
+    return frame.assign(
+        generation=np.round(np.clip((onset - 16_050) / 12 + draw.normal(0, 5, 4000), 0, 50)).astype(int)
+    )
+
+
+def test_a_chain_of_dates_is_measured_from_the_one_that_is_there(tmp_path):
+    """Measured from the first, a third of the rows had no day to count from, and the relation was .05 to .2."""
+    found = {}
+    for start in ("infected", "onset"):
+        text = DATES.replace("admitted]}", f"admitted], measured_from: {start}}}")
+        plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=2.0, delta=1e-5, accountant="rdp",
+                       focus=("onset & generation",), within="")  # fmt: skip
+        ledger = db.Ledger.create(tmp_path / start, dataset="d", epsilon=2.0, delta=1e-4)
+        drawn = db.fit(outbreak(), plan, ledger=ledger, seed=0, progress=False).sample(4000, seed=1)
+        onset = pd.to_datetime(drawn["onset"])
+        found[start] = onset.dropna().astype("int64").corr(drawn["generation"][onset.notna()], method="spearman")
+        incubation = (onset - pd.to_datetime(drawn["infected"])).dropna()
+        assert (incubation >= pd.Timedelta(0)).all()
+        assert 4 <= incubation.median().days <= 11
+    assert found["onset"] > found["infected"] + 0.2
+    assert found["onset"] > 0.5
+
+
+def test_a_plan_says_what_a_chain_of_dates_costs():
+    def said(text: str, **settings: Any) -> str:
+        return db.plan(db.Schema.parse(text), method="statistics", epsilon=2.0, delta=1e-5, accountant="rdp",
+                       **settings).explain()  # fmt: skip
+
+    focus = ("onset & generation", "onset & infected")
+    first, last = said(DATES, focus=focus), said(DATES.replace("admitted]}", "admitted], measured_from: onset}"))
+    assert "Limit: Where infected is missing, nothing but a bound is left to measure onset and admitted from" in first
+    assert "hardly known: onset is counted by its gap from infected alone" in first
+    assert first.count("counted by its gap") == 1  # of the two, the gap is what is asked for
+    assert "measured_from" not in last
+    known = DATES.replace("2015-12-31], missing: true}", "2015-12-31], missing: false}")
+    assert "Limit: Where infected" not in said(known)

@@ -269,6 +269,43 @@ def test_a_sheet_of_a_workbook_drafts_the_data(tmp_path):
     assert drafted.to_plain()["columns"]["age"]["bounds"] == [0, 120]
 
 
+def test_of_several_sheets_the_one_that_is_named_is_the_codebook(tmp_path):
+    book = tmp_path / "both.xlsx"
+    with pd.ExcelWriter(book) as writer:
+        pd.DataFrame({"age": [30, 40]}).to_excel(writer, sheet_name="people", index=False)
+        codes = pd.DataFrame([["age", "integer", 0, 120]], columns=["column", "type", "lower", "upper"])
+        codes.to_excel(writer, sheet_name="codes", index=False)
+    drafted = db.draft(f"{book}#people", codebook=f"{book}#codes")
+    assert drafted.to_plain()["columns"]["age"]["bounds"] == [0, 120]
+    with pytest.raises(SchemaError, match=r"both\.xlsx#codes"):
+        read_metadata(book)
+    with pytest.raises(SchemaError, match="has no such sheet"):
+        read_metadata(tmp_path / "both.xlsx#others")
+
+
+@pytest.mark.parametrize(
+    "header", ["column,type,values,missing,description,Notes", "Variable,Type,Allowed values,A,B,C"]
+)
+def test_rows_of_the_whole_are_read_under_any_headings(header, tmp_path):
+    unit, rule = '"{name: patient, id: nr}"', '"{at_most: [born, seen]}"'
+    rows = [
+        "nr,id,,,,one a person",
+        f",unit,{unit},,,",
+        f",rule,{rule},,,all dates",
+        ",misfit,coerce,,,",
+        "row,omit,,,,",
+    ]
+    (tmp_path / "codes.csv").write_text("\n".join([header, *rows]))
+    found = read_metadata(tmp_path / "codes.csv")
+    assert found.interpreted
+    assert found.whole == {
+        "unit": {"name": "patient", "id": "nr"},
+        "constraints": [{"at_most": ["born", "seen"]}],
+        "misfit": "coerce",
+    }
+    assert found.entries["row"].omitted
+
+
 @pytest.mark.parametrize(
     ("heading", "says"),
     {

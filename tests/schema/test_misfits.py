@@ -75,6 +75,18 @@ def test_every_cell_is_listed(tmp_path: Path, form: str) -> None:
     assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("above", [0, 3])
+def test_rows_of_a_sheet_have_the_numbers_beside_them(tmp_path: Path, above: int) -> None:
+    pytest.importorskip("python_calamine", reason="pip install doublure[files]")
+    schema = {"doublure": 1, "kind": "table", "units": 9, "skip_rows": above or None}
+    schema |= {"columns": {"age": {"type": "integer", "bounds": [0, 99], "missing": False}}}
+    ages = pd.DataFrame({"age": [1, "s", 3]})
+    ages.to_excel(tmp_path / "book.xlsx", index=False, startrow=above, engine="xlsxwriter")
+    plain = {key: said for key, said in schema.items() if said is not None}
+    list_misfits(Schema.from_plain(plain), tmp_path / "book.xlsx", tmp_path / "out.csv")
+    assert [row[0] for row in rows(tmp_path / "out.csv")] == [str(3 + above)]
+
+
 def test_lines_that_cannot_be_read_are_listed_by_their_numbers(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "d.csv", index=False)
     lines = (tmp_path / "d.csv").read_bytes().splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from doublure.attack.f_dp import Profile
 from doublure.attack.results import Claim
 from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.data.opening import Given
-from doublure.errors import SettingError
+from doublure.errors import DataWarning, SettingError
 from doublure.evaluate.evaluation import about, load_both
+from doublure.evaluate.real_data import perhaps_swapped
 from doublure.planning import Plan
 from doublure.private.accounting import delta_of
 from doublure.report.audit import AttackReport
@@ -129,6 +131,8 @@ def read_attack_data(
     """
     progress.stage("read the real records")
     seen, kept = load_both(syn, real, holdout)
+    if (swapped := perhaps_swapped(syn, seen, kept)) is not None:
+        warnings.warn(swapped, DataWarning, stacklevel=2)
     return make_attack_data(
         ResolvedSchema.of(syn.schema.flat),
         Claim.of(syn.guarantee),

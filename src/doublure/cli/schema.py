@@ -187,7 +187,7 @@ def looked_at(
             refuse_named(table, query)
         names = [*tables] or (table.split(",") if table is not None and "," in table else [])
         return {name: empty_table(data, name) for name in names} or empty_table(data, table, query)
-    refuse_elsewhere(table, query)
+    refuse_elsewhere(data, table, query)
     return data
 
 

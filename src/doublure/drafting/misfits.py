@@ -81,7 +81,8 @@ class Misfit(NamedTuple):
     """A cell that does not fit. Private.
 
     Attributes:
-        row: Its record, from 1; of a gap and of arrays, its series; None for all of them.
+        row: Its record, from 1; of a sheet from the number beside the first one, empty rows left out; of a gap and
+            of arrays, its series; None for all of them.
         column: Its column; of a rule, all that it is about.
         cell: What stands there; empty for a rule.
         why: It does not fit, in words.
@@ -272,7 +273,7 @@ def _of_cells(
     unit = None if rules is None else rules.unit.id
     for file, unread in source.unread():
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}", MisfitReason.LINE)
-    first = 1
+    first = source.first_row
     for standing, raw in source.both(list(dict.fromkeys([*wanted, *([] if unit is None else [unit])]))):
         frame, unfit = {}, dict[str, set[int]]()
         rows = 0

@@ -26,10 +26,12 @@ _BETWEEN = " | "
 
 
 def axis_name(column: str, encoding: RowEncoding) -> str:
-    """Return what an axis counts: a column, or how far it lies above another that it never is below."""
+    """Return what an axis counts: a column, or how far it lies above or below another that it never passes."""
     if isinstance(encoding, PointEncoding):
         return " and ".join(encoding.columns)
-    return f"{column} above {encoding.first}" if isinstance(encoding, Gap) else column
+    if not isinstance(encoding, Gap):
+        return column
+    return f"{column} {'below' if encoding.down else 'above'} {encoding.first}"
 
 
 def interval_names(

@@ -124,7 +124,7 @@ class TableEncoder(Encoder):
             return own.coded([column.kept_numbers(frame[each]) for each, column in own.columns.items()])
         if isinstance(own, Gap):
             numbers, base = snapped_numbers(own.own, own.own.kept_numbers(cells)), before[own.first]
-            before[name] = np.fmax(numbers, base)
+            before[name] = own.reached(numbers, base)
             return own.coded(numbers, base)
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = snapped_numbers(own.column, own.column.kept_numbers(cells))
@@ -204,7 +204,7 @@ class TableEncoder(Encoder):
         if isinstance(own, Gap):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
-            before[name] = np.fmax(numbers, base)
+            before[name] = own.reached(numbers, base)
             return {name: own.own.kept_cells(numbers)}
         if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = own.numbers(values, rng)

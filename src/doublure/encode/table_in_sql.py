@@ -94,15 +94,17 @@ class _MeasuredNumbers:
         self._encoder, self._cells = encoder, cells
 
     def gap(self, name: str, own: Gap) -> Expr:
-        """Return a number's distance above the one that it is measured from; NULL for a missing one."""
-        below = sql.call("COALESCE", self._before(own.first), sql.real(own.floor))
-        return sql.gaps(self._snapped(name, own.own), below, own.period)
+        """Return a number's distance from the one that it is measured from; NULL for a missing one."""
+        base = sql.call("COALESCE", self._before(own.first), sql.real(own.floor))
+        number = self._snapped(name, own.own)
+        return sql.gaps(base, number, own.period) if own.down else sql.gaps(number, base, own.period)
 
     def _before(self, name: str) -> Expr:
         """Return what a column's successors are measured from; NULL where there is nothing."""
         own = self._encoder.encoding(name)
         if isinstance(own, Gap):
-            return sql.call("GREATEST", self._snapped(name, own.own), self._before(own.first))  # passes over NULL
+            nearest = "LEAST" if own.down else "GREATEST"  # both pass over NULL
+            return sql.call(nearest, self._snapped(name, own.own), self._before(own.first))
         return self._snapped(name, self._encoder.schema.columns[name])
 
     def _snapped(self, name: str, column: Column) -> Expr:

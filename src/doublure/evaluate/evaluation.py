@@ -24,6 +24,7 @@ from doublure.evaluate.real_data import (
     OWN,
     hash_records,
     keep_unlisted,
+    perhaps_swapped,
     read_again,
     read_both,
     seen_before,
@@ -165,7 +166,7 @@ def make_report(
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
         listener.stage("draw synthetic records")
         artificial = syn.draw(wanted, seed=seed)
-        suspicion = _suspicion(syn, artificial, train.content, seed)
+        suspicion = perhaps_swapped(syn, train, aside) or _suspicion(syn, artificial, train.content, seed)
         if suspicion is not None:
             warnings.warn(suspicion, DataWarning, stacklevel=3)
         chosen = (rule or _planned(syn)) if loss else None

@@ -9,6 +9,8 @@ a released file, wherever it lies     refused       its hash: a card beside it, 
 the holdout is the fitted data        refused       equal records in any order
 most of the holdout is                refused       more than half are fitted records, beyond those that are equal by
                                                     chance
+both may be swapped                   warned of     the declared or bought number of units: the holdout has about
+                                                    as many, the real records far more or fewer
 real records are drawn by the run     warned of     the same, of real records among drawn ones: it may be its own
                                                     data, or a run that copies
 a table is like the run's own rows    warned of     a permutation test: real rows differ by the noise and by the
@@ -19,6 +21,7 @@ a table is like the run's own rows    warned of     a permutation test: real row
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -35,7 +38,7 @@ from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
 from doublure.data.tables.arrow_streams import PROTOCOL
 from doublure.data.tables.many_files import files_of
-from doublure.errors import DataError, InputError, SettingError
+from doublure.errors import DataError, InputError, SettingError, counted
 from doublure.ledger import Ledger
 from doublure.measures.tables.unlisted import with_unlisted
 from doublure.run.synthesizer import Synthesizer
@@ -58,6 +61,13 @@ LIKE_DRAWN = (
     "give the data that the run was fitted on. A good release at a large ε can look so, too."
 )
 
+SWAPPED = (
+    "real: holds {real} and the holdout {kept:,}, where about {units:,} were fitted. Are the two swapped? Then give as "
+    "real the data that the run was fitted on, and as holdout what it never saw."
+)
+
+_NEAR, _FAR = math.log(1.15), math.log(1.5)
+"""Ratios of numbers of units: one that noise or a few lost records explain, and one that a set aside does."""
 _CARD = "card.json"
 _MOST_SHARED = 0.5
 """Smallest share at which a record kept aside is more likely a fitted one than not."""
@@ -85,6 +95,17 @@ def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None)
     if kept is not None and seen_before(hash_records(train.content), hash_records(kept.content)):
         raise _not_kept_aside()
     return train, kept
+
+
+def perhaps_swapped(syn: Synthesizer, train: Loaded, kept: Loaded | None) -> str | None:
+    """Return the reason to suspect that fitted records and those kept aside were swapped, if there is one."""
+    if kept is None:
+        return None
+    units = syn.schema.public_units
+    real, aside = max(1, train.n_units), max(1, kept.n_units)
+    if abs(math.log(aside / units)) > _NEAR or abs(math.log(real / units)) < _FAR:
+        return None
+    return SWAPPED.format(real=counted(real, syn.schema.unit.name), kept=aside, units=units)
 
 
 def keep_unlisted(schema: Any, given: Given, content: Any) -> Any:

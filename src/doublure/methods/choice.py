@@ -13,6 +13,10 @@ from doublure.schema import Schema
 from doublure.schema.kinds import ByKind
 from doublure.training.image_gan_settings import label_counts
 
+FELL_BACK = ChoiceReason(
+    "accountant rdp composes this plan, as pld cannot; it takes a little more noise for the same epsilon"
+)
+"""The reason of accountant ``auto``, where it is not ``pld``."""
 _WHEREVER = "at every ε measured"
 _DELTA = 1e-5
 """The δ at which the noise of a labeller is forecast: the choice follows from ε alone."""

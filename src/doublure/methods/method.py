@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
@@ -299,6 +299,7 @@ class QuestionForecast:
         margin: How far the count of a cell may be off in 95 of 100 fits, in rows.
         hidden: Total variation from independence of which noise takes half; None of a column, and without pairs.
         refused: Each logistic regression on both columns that is refused after the fit, with the reason, a sentence.
+        measured: Columns of the pair that are counted by how far they are from a third one, and that one.
     """
 
     columns: tuple[str, ...]
@@ -306,6 +307,7 @@ class QuestionForecast:
     margin: float
     hidden: float | None
     refused: tuple[str, ...] = ()
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> str:
@@ -315,6 +317,11 @@ class QuestionForecast:
         hidden = self.hidden
         if hidden is None:
             return "not counted together, and drawn as independent"
+        for name, other in self.measured.items():
+            return (
+                f"hardly known: {printable(name)} is counted by its gap from {printable(other)} alone; to count it "
+                f"itself, write measured_from: {printable(name)} into the at_most of both"
+            )
         return next(words for most, words in _EFFECTS if hidden <= most)
 
     @property

@@ -268,7 +268,14 @@ def _with_fallback(
     try:
         return _composed(chosen, schema, settings, budget, "pld")
     except BeyondPld:
-        return _composed(chosen, schema, settings, budget, "rdp")
+        return with_fallback_said(_composed(chosen, schema, settings, budget, "rdp"))
+
+
+def with_fallback_said(made: PlanContents) -> PlanContents:
+    """Return a plan of which ``auto`` chose the accountant: it says why in place of a warning."""
+    return replace(
+        made, warnings=tuple(choice.FELL_BACK if isinstance(said, AccountantNote) else said for said in made.warnings)
+    )
 
 
 def _composed(

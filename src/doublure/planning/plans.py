@@ -33,6 +33,7 @@ from doublure.planning.planner import (
     assemble,
     learned_facts,
     plan_contents,
+    with_fallback_said,
 )
 from doublure.private import accounting
 from doublure.private.noise import source as noise_source
@@ -283,6 +284,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
             *(() if epsilon is None else (choice.sentence(schema, epsilon),)),
         )
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
+        made = with_fallback_said(made) if choice.FELL_BACK in data["warnings"] else made
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
         source = data["guarantee"].get("noise_source")

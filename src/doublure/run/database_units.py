@@ -270,7 +270,7 @@ def place_in_database(
             that is no database.
     """
     if not is_database(data):
-        refuse_elsewhere(table, query)
+        refuse_elsewhere(data, table, query)
         return data
     if engine != "local":
         raise SettingError("is not for a database, which counts", field="engine", remedy="leave it out")

@@ -16,7 +16,7 @@ from doublure.schema.messages import finding
 from doublure.schema.related_constraints import JoinedRule
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
-from doublure.schema.rules.at_most import AtMost, compared_pairs
+from doublure.schema.rules.at_most import AtMost, compared_pairs, orders
 from doublure.schema.rules.computed import ComputedRule
 from doublure.schema.rules.registry import AnyRule
 from doublure.schema.rules.rule import Rule
@@ -187,7 +187,7 @@ class VisitsSchema(TableSchema):
             across += [AtMost(at_most=tuple(f"{self.table_of(name)}.{name}" for name in pair)) for pair in pairs]
             for table, own in within.items():
                 names = tuple(name for name in rule.names if self.table_of(name) == table)
-                own += [AtMost(at_most=names)] if len(names) > 1 else []
+                own += [each.among(names) for each in orders([rule]) if len(names) > 1]
         return _SplitRules({table: tuple(own) for table, own in within.items()}, tuple(across), tuple(computed))
 
     # -- questions -----------------------------------------------------------------------------------------------------

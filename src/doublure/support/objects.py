@@ -76,7 +76,8 @@ class ObjectPath:
         """
         scheme = url.partition("://")[0].lower()
         if scheme not in STORES:
-            remedy = f"known are {', '.join(f'{known}://' for known in STORES)}; or copy the data to a disk"
+            known = ", ".join(f"{each}://" for each in (*STORES, "duckdb", "postgresql"))
+            remedy = f"known are {known}; or copy the data to a disk"
             if scheme == "http":
                 remedy = "use https://, as records are not sent in the clear"
             raise InputError("is no scheme that is read", field=f"{printable(scheme)}://", remedy=remedy)

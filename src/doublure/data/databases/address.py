@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.support.postgres import PostgresAddress
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII | re.IGNORECASE)
@@ -17,6 +17,8 @@ RUN = ("duckdb", "postgresql")
 """Engines that are connected to, and tested."""
 COMPILED = ("bigquery", "snowflake", "spark")
 """Engines whose SQL is compiled, and was never run."""
+ELSEWHERE = "read are duckdb:/// and postgresql://; of another database, export the table as CSV or Parquet"
+"""The remedy for a database that is not read."""
 _FIELD = "database"
 
 
@@ -81,6 +83,8 @@ def read_address(url: str, *, of_table: bool = False) -> DatabaseAddress:
             field=_FIELD,
             remedy="use duckdb:// or postgresql://, or export the table as Parquet",
         )
+    if engine not in RUN:
+        raise SettingError("is no database that is read", field=f"{printable(engine or '')}://", remedy=ELSEWHERE)
     found = _duckdb(url) if engine == "duckdb" else PostgresAddress.parse(url)
     if of_table and not found.inside:
         raise SettingError("names no table", field=_FIELD, remedy=f"write {_EXAMPLES[found.engine]}")

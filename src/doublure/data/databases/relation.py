@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from doublure.data.databases.address import ELSEWHERE, url_scheme
 from doublure.errors import SettingError, printable
+from doublure.support.objects import STORES
 
 if TYPE_CHECKING:
     from doublure.data.databases.connection import DatabaseSession
@@ -225,12 +227,14 @@ def refuse_named(table: str | None, query: str | None) -> None:
             raise SettingError("is for one table", field=name, remedy=remedy)
 
 
-def refuse_elsewhere(table: str | None, query: str | None) -> None:
+def refuse_elsewhere(data: object, table: str | None, query: str | None) -> None:
     """Refuse a table or a query with data that is in no database.
 
     Raises:
-        SettingError: Naming which.
+        SettingError: Naming which, or a database that is not read.
     """
+    if (scheme := url_scheme(data)) is not None and scheme not in STORES and (table, query) != (None, None):
+        raise SettingError("is no database that is read", field=f"{printable(scheme)}://", remedy=ELSEWHERE)
     for name, given in (("table", table), ("query", query)):
         if given is not None:
             raise SettingError("is for a database", field=name, remedy="leave it out, or give the URL of a database")

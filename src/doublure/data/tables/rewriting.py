@@ -32,6 +32,7 @@ class RewrittenSource(TableSource):
     def __init__(self, source: TableSource, written: Written) -> None:
         super().__init__(source.name, source.columns)
         self.unnamed, self.read_whole = source.unnamed, source.read_whole
+        self.first_row = source.first_row
         self._source = source
         self.dtypes, self.text_form, self.labelled = source.dtypes, source.text_form, source.labelled
         self._written = written

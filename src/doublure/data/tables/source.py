@@ -67,6 +67,8 @@ class TableSource:
 
     read_whole: bool = False
     """Whether its library holds all records at once."""
+    first_row: int = 1
+    """The number that a person finds beside the first record, where the container shows numbers."""
 
     def __init__(self, name: str, columns: list[str]) -> None:
         self.name = name

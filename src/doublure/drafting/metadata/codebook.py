@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from doublure.data.splits import split_off
 from doublure.data.tables.containers.registry import find_container
 from doublure.drafting.codebook import OMITTED, SECTIONS, DataDescription, Entry, facts_with_files
 from doublure.drafting.metadata.form import MetadataForm, csv_rows, line, read_header, read_text
@@ -56,6 +57,8 @@ _PAIRS = {"written": ("true", "false")}
 """Keys whose cells give one text for each of some words."""
 _MAPPED = frozenset({"spellings"})
 """Keys whose cells give a text for each text: ``Statutory = statutory | STAT = statutory``."""
+_SAYING = ("values", "allowed", "codes")
+"""The cells of a row of the whole that hold what it says; the later ones are those of headings in other words."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _LONGEST_FACTS, _SHORTEST_LIST = 110, 40
@@ -190,7 +193,7 @@ def read(path: Path) -> DataDescription:
             )
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         name = cells["column"]
-        if own_words is None and not name and cells.get("type", "").lower() in whole_keys():
+        if not name and cells.get("type", "").lower() in whole_keys():
             _add_to(whole, cells, place)
             continue
         if not name or name in entries:
@@ -235,12 +238,12 @@ def words_of(path: Path, column: str) -> tuple[str, ...]:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    """Yield the header and the rows of a CSV file, or of the one sheet of a workbook."""
-    container = find_container(path)
+    """Yield the header and the rows of a CSV file, or of a sheet of a workbook."""
+    container = find_container(split_off(path)[0])
     if container is None or not container.sheets:
         yield from csv_rows(read_text(path, _WHAT), path.name)
         return
-    if not path.is_file():
+    if not split_off(path)[0].is_file():
         raise InputError("there is no such file", field=path, remedy=f"give the path of {_WHAT}")
     try:
         sheet: Any = container.opener(path.name)(path, None)
@@ -267,12 +270,12 @@ def _cell_text(cell: object) -> str:
 def _add_to(whole: dict[str, Any], cells: Mapping[str, str], place: str) -> None:
     """Add what a row says of the whole."""
     key = cells["type"].lower()
-    beside = [name for name, cell in cells.items() if cell and name not in ("", "type", "values", "description")]
-    if beside:
-        raise SchemaError(
-            "goes with a column", field=f"{place}, {beside[0]}", remedy="leave it empty, or name the column"
-        )
-    value = _scalar(cells.get("values", ""))
+    said = {name: cell for name, cell in cells.items() if cell and name not in ("", "type", "description")}
+    values = next((said.pop(name) for name in _SAYING if name in said), "")
+    if said:
+        remedy = "leave it empty, or name the column"
+        raise SchemaError("goes with a column", field=f"{place}, {next(iter(said))}", remedy=remedy)
+    value = _scalar(values)
     if key == RULE:
         whole.setdefault("constraints", []).append(value)
     elif key in whole:
@@ -586,7 +589,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _begins_like_one(path: Path) -> bool:
-    container = find_container(path)
+    container = find_container(split_off(path)[0])
     if container is not None and container.sheets:
         return True  # no other form is a workbook
     header = read_header(path)

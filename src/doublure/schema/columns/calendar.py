@@ -15,7 +15,6 @@ from doublure.schema.columns.date_format import DateFormat, check_whole, date_te
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
-from doublure.schema.fact_states import KeyFault
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""``{at_most: [start, end]}``: the first is at most the second; all such rules of a schema together are one order."""
+"""``{at_most: [start, end]}``: the first is at most the second; all such rules of a schema together are one order.
+
+``{at_most: [infected, onset, admitted], measured_from: onset}`` names the column from which the others are measured; it
+is the first otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from itertools import combinations, groupby, pairwise
 from operator import or_
 from typing import Any, ClassVar
 
+from pydantic import SerializerFunctionWrapHandler, StrictStr, model_serializer
 from typing_extensions import override
 
 from doublure.errors import printable
@@ -28,10 +33,24 @@ class AtMost(Rule):
     suggested_by: ClassVar[Likeness | None] = "two times"
 
     at_most: Names
+    measured_from: StrictStr | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in written(self).items() if value is not None}
+
+    def among(self, names: Sequence[str], prefix: str = "") -> AtMost:
+        """Return the order of some of its columns, with a prefix before their names."""
+        kept = self.measured_from is not None and self.measured_from in names
+        start = f"{prefix}{self.measured_from}" if kept else None
+        return AtMost(at_most=tuple(prefix + name for name in names), measured_from=start)
 
     @override
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
+        if self.measured_from is not None and self.measured_from not in self.at_most:
+            named = printable(self.measured_from)
+            raise ValueError(f"measured_from names {named}, which at_most does not; name one of its columns")
         for left, right in pairwise(self.at_most):
             _check_pair(left, right, columns)
         for pair in self.across_calendars(columns):
@@ -107,9 +126,17 @@ def compared_pairs(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Iter
             yield from (pair for pair in pairs if not comparable(*(columns[name] for name in pair)))
 
 
+def measured_back(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs (low, high) that stand before the column from which an ``at_most`` measures."""
+    for rule in rules:
+        if isinstance(rule, AtMost) and rule.measured_from is not None:
+            pairs = pairwise(rule.at_most[: rule.at_most.index(rule.measured_from) + 1])
+            yield from (pair for pair in pairs if not comparable(*(columns[name] for name in pair)))
+
+
 def orders(rules: Sequence[Rule], prefix: str = "") -> list[AtMost]:
     """Return the orders among rules, with a prefix before the names of their columns."""
-    return [AtMost(at_most=tuple(prefix + name for name in rule.names)) for rule in rules if isinstance(rule, AtMost)]
+    return [rule.among(rule.names, prefix) for rule in rules if isinstance(rule, AtMost)]
 
 
 def order_columns(rules: Sequence[Rule], columns: Mapping[str, Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:

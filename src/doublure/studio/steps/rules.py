@@ -143,7 +143,8 @@ def say(rule: Mapping[str, Any]) -> str:
     """
     word, said = next(iter(rule.items()))
     if word == "at_most":
-        return " ≤ ".join(map(str, said))
+        start = f", measured from {rule['measured_from']}" if "measured_from" in rule else ""
+        return " ≤ ".join(map(str, said)) + start
     if word == "equal":
         return " = ".join(map(str, said))
     if word == "sum" and isinstance(said, Mapping):

@@ -88,6 +88,12 @@ CONTAINERS = (
         streamed=False,
     ),
 )
+_EXPORTED = "export the table as CSV or Parquet"
+_DATABASES = {
+    ".duckdb": "write duckdb:/// before its path, and name the table by --table",
+    **dict.fromkeys((".sqlite", ".sqlite3", ".mdb", ".accdb"), _EXPORTED),
+}
+"""Ending of a database's file -> the remedy."""
 _BY_ENDING = {ending: container for container in CONTAINERS for ending in container.endings}
 
 
@@ -114,6 +120,9 @@ def bare_name(path: Place) -> str:
 
 def unknown(path: Place) -> DataError:
     """Return the refusal of a file whose ending names no container."""
+    for ending, remedy in _DATABASES.items():
+        if path.suffix.lower() == ending:
+            return DataError("is a database", field=path.name, remedy=remedy)
     plain, extra = (
         " ".join(ending for each in CONTAINERS if (each.library is None) == known for ending in each.endings)
         for known in (True, False)

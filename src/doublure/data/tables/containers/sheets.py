@@ -85,6 +85,7 @@ class SheetSource(ObjectRows):
             f"write a name into {after}{self._skipped + 1}, or say rename: {{'': [NAME, …]}} in the schema, with a "
         )
         self.remedies = {self._beyond: remedy + "name for each column without one; or take them out"}
+        self.first_row = self._skipped + 2  # below the header
 
     @override
     def rows(self, columns: Sequence[str]) -> Iterator[ObjectRow]:

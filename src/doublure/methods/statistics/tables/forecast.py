@@ -17,6 +17,7 @@ from itertools import combinations, product
 
 from doublure.access import Access
 from doublure.encode.columns import integer_domain
+from doublure.encode.differences import Gap, gaps_of
 from doublure.errors import counted, printable
 from doublure.intervals import IN_95_OF_100
 from doublure.methods.method import QuestionForecast, Released
@@ -24,6 +25,8 @@ from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.focus import FocusedTables, often, refused_slopes
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
+from doublure.schema.rules.at_most import orders
+from doublure.schema.rules.rule import list_names
 from doublure.schema.scalars import label
 
 _STRONG = 0.18
@@ -35,6 +38,8 @@ _NAMED = 5
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 _CELLS = 20
 """Cells in which a column of many values is judged, as ``benchmarks/dominance.py`` judges it."""
+_KNOWN = (plan.COLUMNS, plan.BY_TARGET)
+"""The releases whose tables are known before any is drawn: one a column."""
 _ANY, _MANY, _FEW = "columns", f"columns of more than {plan.NARROW} values", f"columns of at most {plan.NARROW} values"
 
 
@@ -91,11 +96,38 @@ class NoiseForecast:
             found.append(
                 QuestionForecast(
                     columns=names, distance=self.distance(names), margin=IN_95_OF_100 * cell,
-                    hidden=min(1.0, self._relation(names)) if pair else None,
+                    hidden=min(1.0, self._relation(names)) if pair else None, measured=self._measured(names),
                     refused=tuple(self._refused(names)) if pair else (),
                 )
             )  # fmt: skip
         return tuple(found)
+
+    def _measured(self, names: Sequence[str]) -> dict[str, str]:
+        """Return those of a pair that are counted by how far they are from a third column, and that one."""
+        gaps = {name: self._gaps[name].first for name in names if name in self._gaps} if len(names) > 1 else {}
+        return {name: first for name, first in gaps.items() if first not in names}
+
+    @cached_property
+    def _gaps(self) -> dict[str, Gap]:
+        return gaps_of(self.schema, "steps", 1)
+
+    def gap_limits(self) -> tuple[str, ...]:
+        """Return a sentence about each column that may be missing, and from which others are measured all the same."""
+        found: dict[str, list[str]] = {}
+        for name, gap in self._gaps.items():
+            first = gap.first
+            while first in self._gaps:
+                first = self._gaps[first].first
+            if self.schema.columns[first].may_be_missing and name in self.columns:
+                found.setdefault(first, []).append(name)
+        chosen = {rule.measured_from for rule in orders(self.schema.constraints)}
+        return tuple(
+            f"Where {printable(first)} is missing, nothing but a bound is left to measure {list_names(names)} from. If "
+            "that is often so, their relations to other columns are weak: write measured_from: COLUMN into their "
+            "at_most, and name the one that is there most often"
+            for first, names in found.items()
+            if first not in chosen
+        )
 
     def hidden_relations(self) -> dict[str, float]:
         """Return the total variation from independence of which half is lost, by kind of columns; 1 if all is lost."""
@@ -283,7 +315,8 @@ class NoiseForecast:
             names: The table's columns; none for a table of mean size with nothing in focus.
         """
         times = 1.0
-        if shares := self._places(purpose):
+        shares = self._places(purpose) if self.focus.asked or (names and purpose in _KNOWN) else []
+        if shares:
             own = self._often(purpose, names) if names else often(self._mean_cells(purpose))
             times = own / (sum(shares) / len(shares))
         copies: float = plan.COPIES.get(purpose, 1)
@@ -293,17 +326,17 @@ class NoiseForecast:
         return self.events[purpose].scale / math.sqrt(plan.COPIES.get(purpose, 1))
 
     def _places(self, purpose: str) -> list[float]:
-        """Return the places of a release's tables, up to a factor; none where nothing in focus is among them.
+        """Return the places of a release's tables, up to a factor; none where it is not known how they are shared.
 
         Which pairs are chosen beside those in focus is not known: they are taken to be of mean size, as many as may be.
         """
-        if not self.focus.asked or purpose not in self.events:
+        if purpose not in self.events:
             return []
         if purpose in (plan.PAIRS, plan.TREE) and not self._pairs_within:
             tables: list[tuple[str, ...]] = [tuple(names) for names in self.focus.apart(self.within)]
         elif purpose == plan.PAIRS:
             tables = [*combinations(self._others, 2)]
-        elif purpose in (plan.COLUMNS, plan.BY_TARGET):
+        elif purpose in _KNOWN:
             tables = [(name,) for name in self._others]
         else:
             return []

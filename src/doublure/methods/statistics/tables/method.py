@@ -154,7 +154,7 @@ class TableStatistics(StatisticsStrategy[S]):
     def explained(self, schema: Schema, settings: S, touches: tuple[Access, ...]) -> tuple[str, ...]:
         forecast = _forecast(schema, settings, touches)
         hidden = forecast.hidden_relations()
-        limits = (*relation_limits(hidden), *forecast.rare_values(tuple))
+        limits = (*relation_limits(hidden), *forecast.rare_values(tuple), *forecast.gap_limits())
         said = (
             *(f"Focus: {each.words}" for each in forecast.questions),
             *(f"Limit: {refused}" for each in forecast.questions for refused in each.refused),
