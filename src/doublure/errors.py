@@ -126,7 +126,7 @@ def defect_place(error: BaseException) -> str:
     place, traceback = "an unknown place", error.__traceback__
     while traceback is not None:
         file = PurePath(traceback.tb_frame.f_code.co_filename)
-        if "doublure" in file.parts:
+        if PurePath(__file__).parent in file.parents:
             place = f"{file.name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

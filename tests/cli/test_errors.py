@@ -19,6 +19,7 @@ from doublure import cli
 from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
+from doublure.errors import defect_place
 from doublure.report.evaluation import Report
 from doublure.run import loading, running
 from doublure.run.folder import RunFolder
@@ -492,6 +493,14 @@ def test_an_interrupt_is_exit_130(doublure, small, monkeypatch):
     assert "Traceback" not in said.err
     found = doublure("sample", small.run, "-n", 5, "-o", "rows.csv", "--json")
     assert (found.code, found.result["error"]["code"]) == (130, "interrupted")
+
+
+def test_a_defect_is_placed_in_the_package_wherever_that_lies():
+    """A library below a folder of this name was taken for it."""
+    elsewhere = compile("raise RuntimeError", "/home/anna/doublure/.venv/lib/library.py", "exec")
+    with pytest.raises(RuntimeError) as caught:
+        exec(elsewhere)
+    assert defect_place(caught.value) == "an unknown place"
 
 
 def test_a_defect_shows_where_and_not_what(doublure, small, monkeypatch):

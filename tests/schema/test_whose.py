@@ -174,7 +174,8 @@ def test_a_unit_that_is_a_series_is_called_so_and_earlier_plans_are_read() -> No
     written = plan.to_json()
     for wording in formerly_of_records(plan.schema.unit_in_words):
         former = [wording if each == said else each for each in written["guarantee"]["excluded"]]
-        earlier = {**written, "guarantee": {**written["guarantee"], "excluded": former}}
+        claim = plan.guarantee.model_copy(update={"excluded": tuple(former)})
+        earlier = {**written, "guarantee": claim.to_json() | {"sentence": claim.former_sentence}}
         read = db.Plan.from_json(earlier, reprice=False)
         assert read.guarantee.excluded == tuple(former)
         assert (read.sha256 == plan.sha256) == ("one day (one series" in wording)  # its ledger knows it by its hash
