@@ -12,7 +12,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.run import drawing
+from doublure.run import drawing, synthesizer
 from doublure.schema.columns import label
 from doublure.schema.kinds import KINDS
 
@@ -192,11 +192,13 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
 def test_units_that_never_have_a_row_are_refused_after_a_while(syn, monkeypatch):
     """Each draw was six times the one before, up to a hundred million units."""
     monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)
+    monkeypatch.setattr(synthesizer, "DECIDED_AFTER", 3000)
 
     class Units:
         n_rows = 0
 
         def __init__(self, size):
+            assert size <= 3010  # of 5,000 rows, 8 million units were asked for at once
             self.size = size
 
         def __len__(self):
@@ -204,7 +206,7 @@ def test_units_that_never_have_a_row_are_refused_after_a_while(syn, monkeypatch)
 
     monkeypatch.setattr(drawing.ConditionalSampler, "records", lambda _, size, rng: Units(size))
     with pytest.raises(SettingError, match=r"not one of \d,\d+ synthetic units has a row"):
-        syn.sample(5)
+        syn.sample(2000)
 
 
 def test_rejection_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):

@@ -297,14 +297,6 @@ class Guarantee(Model):
         excluded = tuple(dict.fromkeys((*self.excluded, CHOICE_OF_KIND)))
         return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
 
-    @property
-    def says_no_more(self) -> bool:
-        """Whether a Bayesian claim says no more than its worst case: for any distances, or by its own figures."""
-        if self.kind != "bayesian-dp":
-            return False
-        same = (self.epsilon or 0.0) <= (self.epsilon_mu or 0.0) and (self.delta or 0.0) <= (self.delta_mu or 0.0)
-        return same or CHOICE_OF_KIND not in self.excluded
-
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the contract, as a card and ``guarantee.json`` hold them.
 
@@ -473,12 +465,17 @@ def _confidence(gamma: float) -> str:
 
 
 def _bayesian(guarantee: Guarantee) -> str:
-    """Return the claim that holds first: the worst case, where the estimate says no more."""
-    if guarantee.says_no_more:
-        return (
-            f"{_private(guarantee)} The estimate says no more: {_ceiling(guarantee)}. {_uncovered(guarantee.excluded)}"
-        )
-    return f"{_estimate(guarantee)} {_uncovered(guarantee.excluded)}"
+    """Return the claim that holds first: the worst case, unless which claim is made depends on what is measured."""
+    no_more = _orders((guarantee.epsilon, guarantee.delta), (guarantee.epsilon_mu, guarantee.delta_mu))
+    if CHOICE_OF_KIND in guarantee.excluded and not no_more:
+        return f"{_estimate(guarantee)} {_uncovered(guarantee.excluded)}"
+    beside = "The estimate says no more" if no_more else "Whatever is measured, this holds, too"
+    return f"{_private(guarantee)} {beside}: {_ceiling(guarantee)}. {_uncovered(guarantee.excluded)}"
+
+
+def _orders(stronger: tuple[float | None, ...], weaker: tuple[float | None, ...]) -> bool:
+    """Whether each figure of a claim is at most that of another."""
+    return all((left or 0.0) <= (right or 0.0) for left, right in zip(stronger, weaker, strict=True))
 
 
 def _estimate(guarantee: Guarantee) -> str:

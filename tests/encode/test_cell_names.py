@@ -92,7 +92,7 @@ def test_every_value_lies_in_the_range_that_names_its_cell(encoder):
 
 @pytest.mark.parametrize("kinds", ["false", "true", "[DK, a | b]"])
 def test_a_value_that_is_written_like_a_missing_cell_is_a_value(kinds):
-    values = ["(missing: DK)", "(missing)", "x | y", "x", "((missing))"]
+    values = ["(missing: DK)", "(missing)", "x | y", "x", "((missing))", "y", "x |"]
     job = f"{{type: category, values: {values}, missing: {kinds}}}"
     schema = Schema.parse(f"{{doublure: 1, kind: table, units: 9, columns: {{job: {job}}}}}").resolve({})
     column, encoder = schema.columns["job"], TableValues(schema)
@@ -102,7 +102,11 @@ def test_a_value_that_is_written_like_a_missing_cell_is_a_value(kinds):
     _, names = encoder.axis(0, np.arange(size, dtype=float), np.arange(size), size)
     assert names[: len(values)] == tuple(values)
     assert len({*names}) == size
-    assert [bool(parts.values) for parts in cell_parts(column, names)] == [True] * len(values) + [False] * (size - 5)
+    assert [bool(parts.values) for parts in cell_parts(column, names)] == [True] * len(values) + [False] * (
+        size - len(values)
+    )
     assert cell_places(column, names, cells).tolist() == [*range(size)]
-    _, joined = encoder.axis(0, np.arange(size, dtype=float), np.arange(size) % 2, 2)
-    assert cell_places(column, joined, cells).tolist() == [place % 2 for place in range(size)]
+    for seed in range(20):
+        of = np.append([0, 1, 2], np.random.default_rng(seed).integers(0, 3, size - 3))
+        _, joined = encoder.axis(0, np.arange(size, dtype=float), of, 3)
+        assert cell_places(column, joined, cells).tolist() == of.tolist()

@@ -72,7 +72,7 @@ def test_the_whole_way(world, doublure, monkeypatch):
     assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "train the annotator"]
     checked = doublure("verify", world / "bundle", "--ledger", world / "l")
     assert checked["guarantee"].startswith("(ε=5.207, δ=0.0001)-differentially private")
-    assert "The estimate says no more: (ε_μ ≤ 8, δ_μ=1e-06)-Bayesian DP" in checked["guarantee"]
+    assert "Whatever is measured, this holds, too: (ε_μ ≤ 8, δ_μ=1e-06)-Bayesian DP" in checked["guarantee"]
     again = db.load(world / "run")
     assert np.array_equal(again.sample(20, seed=3).images, db.load(world / "run").sample(20, seed=3).images)
     again.save(world / "copy")

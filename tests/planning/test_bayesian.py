@@ -265,7 +265,7 @@ def test_without_a_choice_between_claims_the_one_that_holds_comes_first(plain: d
     assert plain.guarantee.sentence.startswith(
         f"(ε={db.guarantee.figure(epsilon)}, δ={delta:g})-differentially private"
     )
-    assert "The estimate says no more: (ε_μ ≤ 2, " in plain.guarantee.sentence
+    assert "Whatever is measured, this holds, too: (ε_μ ≤ 2, " in plain.guarantee.sentence
     short = fed(plain, 0.3, spread=0.2)
     assert claimed(plain, short)[0] == plain.guarantee
     former = json.loads(json.dumps(plain.to_json()))

@@ -281,7 +281,8 @@ def test_what_does_not_fit_in_most_records_closes_the_gate(
     head = "doublure: 1\nkind: table\nmisfit: coerce\nunits: 9\n"
     Path("s.yaml").write_text(head + "columns: {a: {type: integer, bounds: [0, 9], missing: true}}")
     words = ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv", "--force"]
-    for cells, code in ((["1", "2", "x", "3"], 0), (["x", "y", "3"], 4), (["1", "11", "12", "13"], 4)):
+    beyond, both = ["1", "11", "12", "13"], ["x", "y", "11", "12", "1"]  # of two reasons, neither of most
+    for cells, code in ((["1", "2", "x", "3"], 0), (["x", "y", "3"], 4), (beyond, 4), (both, 4)):
         pd.DataFrame({"a": cells}).to_csv("d.csv", index=False)
         assert run_guarded(app, words) == code, cells
         shown = capsys.readouterr()

@@ -271,9 +271,10 @@ def _with_values(said: VerbResult, schema: Path, data: str, out: Path, *, force:
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0].column, remedy=remedy)
     if gate is None and (wrong := mostly(counts, seen)):
-        message = f"does not fit in most records ({counts[wrong[0]]}): {wrong[0].why}"
+        column, times = next(iter(wrong.items()))
+        message = f"does not fit in most records ({times})"
         remedy = f"see {out}; fix the data or the schema: a fit would spend ε on noise"
-        gate = GateFailed(message, field=wrong[0].column, remedy=remedy)
+        gate = GateFailed(message, field=column, remedy=remedy)
     if gate is None and described.one_each and any(each.column == described.unit.id for each in notes):
         gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}

@@ -153,15 +153,18 @@ def list_misfits(
     return {each: counts[each] for each in order}
 
 
-def mostly(counts: Mapping[CountedMisfit, int], seen: Seen) -> list[CountedMisfit]:
-    """Return what does not fit in more than half of the records, so that a fit would learn of noise and little else.
+def mostly(counts: Mapping[CountedMisfit, int], seen: Seen) -> dict[str, int]:
+    """Return how often a column does not fit, where most records do not: a fit would learn of noise and little else.
 
     Args:
         counts: Of :func:`list_misfits`.
         seen: As it filled it.
     """
-    of = {each: seen.get(each.column.partition(".")[0], seen[""]) for each in counts}
-    return [each for each, count in counts.items() if each.reason is not MisfitReason.KEPT and 2 * count > of[each] > 0]
+    found = Counter[str]()
+    for each, count in counts.items():
+        if each.reason is not MisfitReason.KEPT:
+            found[each.column] += count
+    return {name: count for name, count in found.items() if 2 * count > seen.get(name.partition(".")[0], seen[""]) > 0}
 
 
 def _text(cell: str) -> str:

@@ -1,14 +1,14 @@
 """Names of the cells of a table of counts: values, ranges of a number, missing.
 
 A range ``30..39`` holds both ends, as ``doublure sample --given`` reads them. Cells that join several values name them
-all: neighbouring numbers by one range, others with ``|`` between them. Where there are several kinds of missing cells,
-``(missing)`` is an empty one, and ``(missing: DK)`` one of this text. A value that is written so stays a value: names
-are read by the column's own lists, and such a kind of missing has more brackets.
+all: neighbouring numbers by one range, others with ``|`` between them, or ``||`` where a value holds the former. Where
+there are several kinds of missing cells, ``(missing)`` is an empty one, and ``(missing: DK)`` one of this text. A value
+that is written so stays a value: such a kind of missing has more brackets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from doublure.schema.columns import Column
 from doublure.schema.missing_states import hole_states
 
 MISSING = "(missing)"
-_BETWEEN = " | "
 
 
 def axis_name(column: str, encoding: RowEncoding) -> str:
@@ -52,13 +51,17 @@ def interval_names(
     begins = np.flatnonzero(np.append(True, np.diff(cells) != 0) | (starts > last))
     lows = np.maximum(starts[begins], first)
     highs = np.minimum(np.append(starts[begins[1:]] - 1, last), last)
-    texts = own.column.interval_texts(zip((lows * unit).tolist(), (highs * unit).tolist(), strict=True))
+    ends, between = list(zip((lows * unit).tolist(), (highs * unit).tolist(), strict=True)), _between(own.column)
+    if labels := _labels(own.column):
+        texts = [between.join(labels[int(low) : int(high) + 1]) for low, high in ends]
+    else:
+        texts = own.column.interval_texts(ends)
     kinds = _kinds(own.column)[: own.domain.nullable]
     beyond = (np.append(starts, last + 1 + len(kinds)) - last - 1).astype(np.int64)
     parts: list[list[str]] = [[] for _ in range(size)]
     for begin, text in zip(begins.tolist(), texts, strict=True):
         parts[int(cells[begin])] += [text] if beyond[begin] < 0 else kinds[beyond[begin] : beyond[begin + 1]]
-    return tuple(_BETWEEN.join(names) for names in parts)
+    return tuple(between.join(names) for names in parts)
 
 
 def _squares(
@@ -71,7 +74,7 @@ def _squares(
     parts: list[list[str]] = [[] for _ in range(size)]
     for cell, low in zip(cells.tolist(), starts.tolist(), strict=True):
         parts[cell].append(MISSING if low > last else next(names))
-    return tuple(_BETWEEN.join(names) for names in parts)
+    return tuple(" | ".join(names) for names in parts)
 
 
 _DIGITS = 1e-14
@@ -86,29 +89,25 @@ class CellParts(NamedTuple):
 
 
 def cell_parts(column: Column, names: Sequence[str]) -> list[CellParts]:
-    """Return what each cell joins: the longest parts that the column lists, as a text may hold what joins them."""
-    kinds = _kinds(column)
-    joined, found = {text for text in (*_labels(column), *kinds) if _BETWEEN in text}, []
-    for name in names:
-        parts = _longest(name.split(_BETWEEN), joined)
-        found.append(
-            CellParts([each for each in parts if each not in kinds], [each for each in parts if each in kinds])
-        )
-    return found
+    """Return what each cell joins."""
+    kinds, between = _kinds(column), _between(column)
+    found = [name.split(between) for name in names]
+    return [
+        CellParts([each for each in parts if each not in kinds], [each for each in parts if each in kinds])
+        for parts in found
+    ]
 
 
-def _longest(parts: list[str], joined: Collection[str]) -> list[str]:
-    found = []
-    while parts:
-        ends = range(len(parts), 1, -1) if joined else ()
-        end = next((each for each in ends if _BETWEEN.join(parts[:each]) in joined), 1)
-        found.append(_BETWEEN.join(parts[:end]))
-        parts = parts[end:]
-    return found
+def _between(column: Column) -> str:
+    """Return what joins the parts of a cell: ``|``, and of a column with a value that holds it more of them."""
+    bars = "|"
+    while any(f" {bars} " in f" {text} " for text in (*_labels(column), *_kinds(column))):
+        bars += "|"
+    return f" {bars} "
 
 
 def _labels(column: Column) -> list[str]:
-    return column.interval_texts((code, code) for code in range(len(column.domain))) if column.listed else []
+    return [column.text_of(code) for code in range(len(column.domain))] if column.listed else []
 
 
 def _kinds(column: Column) -> list[str]:

@@ -35,10 +35,12 @@ _FREE = ("seconds_estimate", "memory_bytes", "warnings")
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of the binding part of a plan.
 
-    Versions may word the purpose of an access differently. What an owner pays for is the rest: the events, their
-    prices, order and number, the fact that each learns, and how its noise is held to its claim.
+    Versions may word the purpose of an access differently, and the sentence of a claim. What an owner pays for is the
+    rest: the events, their prices, order and number, the fact that each learns, how its noise is held to its claim, and
+    the claim's figures, assumptions and exclusions.
     """
     said = json.loads(json.dumps({**plan.to_json(), "touches": [_binding(access) for access in plan.touches]}))
+    del said["guarantee"]["sentence"]
     return Message({key: value for key, value in said.items() if key not in _FREE}).sha256
 
 

@@ -144,9 +144,7 @@ def describe_budget(made: PlanContents) -> str:
 
 
 def _claims(made: PlanContents) -> list[str]:
-    if made.worst_case is None:
-        return [f"Claim: {made.guarantee.sentence}"]
-    if CHOICE_OF_KIND not in made.guarantee.excluded:
+    if made.worst_case is None or CHOICE_OF_KIND not in made.guarantee.excluded:
         return [f"Claim: {made.guarantee.sentence}"]
     return [
         f"Claim if the ε_μ that is measured is at most the ceiling: {made.guarantee.sentence}",

@@ -22,7 +22,7 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import ConditionalSampler, refuse_endless, refuse_without_rows
+from doublure.run.drawing import DECIDED_AFTER, ConditionalSampler, refuse_endless, refuse_without_rows
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -446,7 +446,8 @@ class Synthesizer:
         units, rows = len(parts[0]), count_rows(parts[0])
         while rows < size:
             refuse_without_rows(units, rows)
-            parts.append(drawing.records(math.ceil((size - rows) * max(1, units) / max(1, rows)) + most, rng))
+            wanted = math.ceil((size - rows) * units / rows) if rows else units  # none yet: twice as many
+            parts.append(drawing.records(min(wanted, DECIDED_AFTER) + most, rng))
             units, rows = units + len(parts[-1]), rows + count_rows(parts[-1])
         return parts[0] if len(parts) == 1 else joined(parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictFloat, model_validator
@@ -119,11 +119,6 @@ class ChoiceColumn(Column):
     @override
     def text_of(self, number: float) -> str:
         return self.labels[int(number)]
-
-    @override
-    def interval_texts(self, intervals: Iterable[tuple[float, float]]) -> list[str]:
-        labels = self.labels
-        return [" | ".join(labels[int(low) : int(high) + 1]) for low, high in intervals]
 
     def advice_for(self, written: object) -> str:
         """Return the advice to give one of the values: they are public, and named where they are few."""

@@ -59,7 +59,7 @@ def look(visit: Visit) -> str:
     total = sum(counts.values())
     visit.studio.status = f"{total:,} {'cell does' if total == 1 else 'cells do'} not fit."
     if most := mostly(counts, seen):
-        named = ", ".join(dict.fromkeys(printable(each.column) for each in most))
+        named = ", ".join(map(printable, most))
         visit.studio.status += f" In most records {named} does not: a fit would spend ε on noise. Fix it first."
     return "/columns#misfits"
 
