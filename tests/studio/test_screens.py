@@ -123,6 +123,28 @@ def test_who_is_protected_has_three_answers(chosen):
     assert chosen.studio.schema().units.learn == 0.02
 
 
+@pytest.mark.parametrize(
+    ("unit", "who", "word"),
+    [
+        ("{name: case, id: patient_id, max_records: 1}", "one", "case"),
+        ("{name: case, id: patient_id, max_records: 4}", "several", "case"),
+        ("{name: record, id: none}", "rows", "record"),
+    ],
+)
+def test_a_unit_that_the_codebook_says_is_shown_as_chosen(studio, folder, unit, who, word):
+    rows = f'column,type,values\npatient_id,id,\n,unit,"{unit}"\n,units,200\n'
+    (folder / "codes.csv").write_text(rows)
+    assert studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook").status_code == 200
+    before = studio.studio.schema()
+    page = studio.get("/people")
+    shown = said_again(page, "/people/keep")
+    assert (shown["who"], shown["unit_name"]) == (who, word)
+    assert dict(before.unit)["name"] == word
+    assert 'is-done"' in page.text.split('href="/people"')[1].split("</li>")[0]
+    assert studio.post("/people/keep", **(shown | {"units": "200"})).status_code == 200
+    assert studio.studio.schema().unit == before.unit
+
+
 def test_all_misfits_of_a_form_are_told_at_once_beside_their_fields(chosen):
     answer = chosen.post("/people/keep", who="several", id="nobody", max_records="0", counted="public", units="many")
     assert answer.status_code == 422
