@@ -6,6 +6,7 @@ import re
 import time
 from html import unescape
 
+import pandas as pd
 import pytest
 from studios import StudioClient, said_again
 
@@ -313,6 +314,18 @@ def test_the_owner_alone_is_shown_what_does_not_fit(described):
     assert (described.studio.root / "misfits.csv").stat().st_mode & 0o777 == 0o600
     described.post("/columns/apply", do="leave_out", names=["ward"], whom="ticked")
     assert "lies beyond the bounds" not in described.get("/columns").text  # it was of another schema
+
+
+@pytest.mark.parametrize(("misfit", "becomes"), [("coerce", "leaves it out"), ("refuse", "is refused")])
+def test_records_that_name_no_unit_are_left_out_of_a_fit_that_coerces(chosen, misfit, becomes):
+    path = chosen.studio.root / "visits.csv"
+    rows = pd.read_csv(path, dtype=str)
+    rows.loc[:6, "patient_id"] = ""
+    rows.to_csv(path, index=False)
+    chosen.post("/columns/misfit", misfit=misfit)
+    shown = chosen.post("/columns/misfits", owner="yes").text
+    row = next(each for each in shown.split("<tr>") if "names no unit" in each)
+    assert f'<td data-label="a fit">{becomes}</td>' in row
 
 
 def test_hostile_names_are_shown_as_text(tmp_path):

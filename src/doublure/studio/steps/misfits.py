@@ -50,7 +50,7 @@ def look(visit: Visit) -> str:
             each.column,
             each.why,
             number,
-            coerced or each.reason.tolerated,
+            _becomes(each.reason, coerced=coerced),
             _hint(visit, schema, each.column, each.reason) if each.reason.unread else None,
         )
         for each, number in counts.items()
@@ -62,6 +62,13 @@ def look(visit: Visit) -> str:
         named = ", ".join(dict.fromkeys(printable(each.column) for each in most))
         visit.studio.status += f" In most records {named} does not: a fit would spend ε on noise. Fix it first."
     return "/columns#misfits"
+
+
+def _becomes(reason: MisfitReason, *, coerced: bool) -> str:
+    """Return what a fit does with what does not fit, as the third person of a verb."""
+    if not coerced and not reason.tolerated:
+        return "is refused"
+    return "leaves it out" if reason is MisfitReason.UNIT else "takes it"
 
 
 def _hint(visit: Visit, schema: Schema, name: str, reason: MisfitReason) -> FormHint | None:
