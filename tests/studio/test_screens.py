@@ -11,7 +11,8 @@ import pytest
 from studios import StudioClient, said_again
 
 import doublure as db
-from doublure.studio.steps import STEPS
+from doublure.studio import script
+from doublure.studio.steps import STEPS, look
 
 
 def errors(answer):
@@ -476,3 +477,64 @@ def test_a_long_list_is_saved_with_one_schema_and_nothing_is_read_back(chosen, m
     assert (len(made), FILE in parsed) == (1, False)
     monkeypatch.undo()
     assert chosen.project.column("ward").facts["values"] == values
+
+
+@pytest.fixture
+def workbooks(folder):
+    """A folder with the visits, and their codebook, in workbooks beside other sheets; the CSV files are gone."""
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    pytest.importorskip("python_calamine")
+    for book, csv, named in (("book.xlsx", "codes.csv", "codes"), ("rows.xlsx", "visits.csv", "all visits")):
+        lines = [line.split(",") for line in (folder / csv).read_text().splitlines()]
+        with xlsxwriter.Workbook(str(folder / book)) as made:
+            made.add_worksheet("read me").write(0, 0, "ask us")
+            sheet = made.add_worksheet(named)
+            for number, row in enumerate(lines):
+                sheet.write_row(number, 0, [int(cell) if cell.isdigit() else cell for cell in row])
+        (folder / csv).unlink()
+    with xlsxwriter.Workbook(str(folder / "single.xlsx")) as made:
+        made.add_worksheet("only").write(0, 0, "x")
+    (folder / "broken.xlsx").write_bytes(b"no workbook")
+    return StudioClient(folder)
+
+
+def test_sheets_of_a_workbook_of_several_are_choices_of_data_and_codebook(workbooks):
+    page = workbooks.get("/data").text
+    for field in ("place", "codebook"):
+        offered = re.findall(r'<option value="([^"]*)"', page.split(f'<select id="{field}"')[1].split("</select>")[0])
+        sheets = ["book.xlsx#read me", "book.xlsx#codes", "broken.xlsx", "rows.xlsx#read me", "rows.xlsx#all visits"]
+        assert offered == ["", *sheets, "single.xlsx"]
+    chosen = {"place": "rows.xlsx#all visits", "codebook": "book.xlsx#codes", "form": "codebook"}
+    assert workbooks.post("/data/choose", **chosen).status_code == 200
+    project = workbooks.project
+    assert (project.source.place, project.codebook) == (chosen["place"], chosen["codebook"])
+    assert project.schema_file == "rows.schema.yaml"
+    assert project.column("sex").facts["values"] == ["f", "m"]
+    again = said_again(workbooks.get("/data"), "/data/choose")
+    assert (again["place"], again["codebook"]) == (chosen["place"], chosen["codebook"])
+    assert "draft 'rows.xlsx#all visits' --codebook 'book.xlsx#codes'" in script.data(project).commands
+    assert workbooks.post("/columns/misfits", owner="yes").status_code == 200
+
+
+def test_a_workbook_that_is_dropped_in_stays_until_a_sheet_is_chosen(workbooks):
+    path = workbooks.studio.root / "book.xlsx"
+    content = path.read_bytes()
+    path.unlink()
+    dropped = {"codebook_file": ("book.xlsx", content)}
+    answer = workbooks.post("/data/choose", files=dropped, place="rows.xlsx#all visits", form="codebook")
+    assert "name one: book.xlsx#read me, book.xlsx#codes" in errors(answer)["codebook"]
+    assert '<option value="book.xlsx#codes"' in answer.text
+
+
+def test_a_sheet_that_is_not_there_is_told_beside_its_field(workbooks):
+    answer = workbooks.post("/data/choose", place="rows.xlsx#gone", form="codebook")
+    assert "has no such sheet" in errors(answer)["place"]
+    answer = workbooks.post("/data/choose", place="none.xlsx#gone", form="codebook")
+    assert "is not there" in errors(answer)["place"]
+
+
+def test_rows_to_compare_with_are_chosen_by_sheet_too(workbooks):
+    workbooks.post("/data/choose", place="rows.xlsx#all visits", codebook="book.xlsx#codes", form="codebook")
+    offered = look._data_files(workbooks.studio)
+    assert {"rows.xlsx#all visits", "book.xlsx#read me", "single.xlsx"} <= set(offered)
+    assert "book.xlsx#codes" not in offered

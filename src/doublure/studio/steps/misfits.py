@@ -40,7 +40,7 @@ def look(visit: Visit) -> str:
     if url_scheme(project.source.place) is not None:
         remedy = "a fit counts in the database what does not fit, and names the columns"
         raise DataError("is a database, whose cells stay there", field="data", remedy=remedy)
-    schema, data = visit.studio.schema(project), str(visit.studio.folder.existing(project.source.place))
+    schema, data = visit.studio.schema(project), str(visit.studio.folder.part(project.source.place))
     notes = NOTES[schema.kind](schema, data)
     seen = Seen()
     counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True, seen=seen)
@@ -95,7 +95,7 @@ def public_words(visit: Visit, name: str) -> tuple[str, ...]:
     if (column := project.column(name)) is not None:
         words = (str(column.facts.get("description", "")), *column.unread)
     if project.codebook is not None:
-        words += words_of(visit.studio.folder.existing(project.codebook), project.own_name(name))
+        words += words_of(visit.studio.folder.part(project.codebook), project.own_name(name))
     return words
 
 
