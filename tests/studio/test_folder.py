@@ -24,6 +24,7 @@ HOSTILE = (
     "a\0b",
     "a\nb",
     "link.csv",
+    "link.csv#sheet",
     "links/a.csv",
     "loop",
     "a\u202eb",

@@ -6,11 +6,13 @@ import re
 import time
 from html import unescape
 
+import pandas as pd
 import pytest
 from studios import StudioClient, said_again
 
 import doublure as db
-from doublure.studio.steps import STEPS
+from doublure.studio import script
+from doublure.studio.steps import STEPS, look
 
 
 def errors(answer):
@@ -121,6 +123,28 @@ def test_who_is_protected_has_three_answers(chosen):
     assert chosen.studio.schema().unit.max_records == 2
     chosen.post("/people/keep", who="one", counted="buy", magnitude="1000", price="0.02", unit_name="patient")
     assert chosen.studio.schema().units.learn == 0.02
+
+
+@pytest.mark.parametrize(
+    ("unit", "who", "word"),
+    [
+        ("{name: case, id: patient_id, max_records: 1}", "one", "case"),
+        ("{name: case, id: patient_id, max_records: 4}", "several", "case"),
+        ("{name: record, id: none}", "rows", "record"),
+    ],
+)
+def test_a_unit_that_the_codebook_says_is_shown_as_chosen(studio, folder, unit, who, word):
+    rows = f'column,type,values\npatient_id,id,\n,unit,"{unit}"\n,units,200\n'
+    (folder / "codes.csv").write_text(rows)
+    assert studio.post("/data/choose", place="visits.csv", codebook="codes.csv", form="codebook").status_code == 200
+    before = studio.studio.schema()
+    page = studio.get("/people")
+    shown = said_again(page, "/people/keep")
+    assert (shown["who"], shown["unit_name"]) == (who, word)
+    assert dict(before.unit)["name"] == word
+    assert 'is-done"' in page.text.split('href="/people"')[1].split("</li>")[0]
+    assert studio.post("/people/keep", **(shown | {"units": "200"})).status_code == 200
+    assert studio.studio.schema().unit == before.unit
 
 
 def test_all_misfits_of_a_form_are_told_at_once_beside_their_fields(chosen):
@@ -293,6 +317,18 @@ def test_the_owner_alone_is_shown_what_does_not_fit(described):
     assert "lies beyond the bounds" not in described.get("/columns").text  # it was of another schema
 
 
+@pytest.mark.parametrize(("misfit", "becomes"), [("coerce", "leaves it out"), ("refuse", "is refused")])
+def test_records_that_name_no_unit_are_left_out_of_a_fit_that_coerces(chosen, misfit, becomes):
+    path = chosen.studio.root / "visits.csv"
+    rows = pd.read_csv(path, dtype=str)
+    rows.loc[:6, "patient_id"] = ""
+    rows.to_csv(path, index=False)
+    chosen.post("/columns/misfit", misfit=misfit)
+    shown = chosen.post("/columns/misfits", owner="yes").text
+    row = next(each for each in shown.split("<tr>") if "names no unit" in each)
+    assert f'<td data-label="a fit">{becomes}</td>' in row
+
+
 def test_hostile_names_are_shown_as_text(tmp_path):
     names = ["<script>alert(1)</script>", "a\u202eb", "x" * 3000, "'\"&", "{{ 7 * 7 }}"]
     (tmp_path / "<img src=x>.csv").write_text(
@@ -441,3 +477,64 @@ def test_a_long_list_is_saved_with_one_schema_and_nothing_is_read_back(chosen, m
     assert (len(made), FILE in parsed) == (1, False)
     monkeypatch.undo()
     assert chosen.project.column("ward").facts["values"] == values
+
+
+@pytest.fixture
+def workbooks(folder):
+    """A folder with the visits, and their codebook, in workbooks beside other sheets; the CSV files are gone."""
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    pytest.importorskip("python_calamine")
+    for book, csv, named in (("book.xlsx", "codes.csv", "codes"), ("rows.xlsx", "visits.csv", "all visits")):
+        lines = [line.split(",") for line in (folder / csv).read_text().splitlines()]
+        with xlsxwriter.Workbook(str(folder / book)) as made:
+            made.add_worksheet("read me").write(0, 0, "ask us")
+            sheet = made.add_worksheet(named)
+            for number, row in enumerate(lines):
+                sheet.write_row(number, 0, [int(cell) if cell.isdigit() else cell for cell in row])
+        (folder / csv).unlink()
+    with xlsxwriter.Workbook(str(folder / "single.xlsx")) as made:
+        made.add_worksheet("only").write(0, 0, "x")
+    (folder / "broken.xlsx").write_bytes(b"no workbook")
+    return StudioClient(folder)
+
+
+def test_sheets_of_a_workbook_of_several_are_choices_of_data_and_codebook(workbooks):
+    page = workbooks.get("/data").text
+    for field in ("place", "codebook"):
+        offered = re.findall(r'<option value="([^"]*)"', page.split(f'<select id="{field}"')[1].split("</select>")[0])
+        sheets = ["book.xlsx#read me", "book.xlsx#codes", "broken.xlsx", "rows.xlsx#read me", "rows.xlsx#all visits"]
+        assert offered == ["", *sheets, "single.xlsx"]
+    chosen = {"place": "rows.xlsx#all visits", "codebook": "book.xlsx#codes", "form": "codebook"}
+    assert workbooks.post("/data/choose", **chosen).status_code == 200
+    project = workbooks.project
+    assert (project.source.place, project.codebook) == (chosen["place"], chosen["codebook"])
+    assert project.schema_file == "rows.schema.yaml"
+    assert project.column("sex").facts["values"] == ["f", "m"]
+    again = said_again(workbooks.get("/data"), "/data/choose")
+    assert (again["place"], again["codebook"]) == (chosen["place"], chosen["codebook"])
+    assert "draft 'rows.xlsx#all visits' --codebook 'book.xlsx#codes'" in script.data(project).commands
+    assert workbooks.post("/columns/misfits", owner="yes").status_code == 200
+
+
+def test_a_workbook_that_is_dropped_in_stays_until_a_sheet_is_chosen(workbooks):
+    path = workbooks.studio.root / "book.xlsx"
+    content = path.read_bytes()
+    path.unlink()
+    dropped = {"codebook_file": ("book.xlsx", content)}
+    answer = workbooks.post("/data/choose", files=dropped, place="rows.xlsx#all visits", form="codebook")
+    assert "name one: book.xlsx#read me, book.xlsx#codes" in errors(answer)["codebook"]
+    assert '<option value="book.xlsx#codes"' in answer.text
+
+
+def test_a_sheet_that_is_not_there_is_told_beside_its_field(workbooks):
+    answer = workbooks.post("/data/choose", place="rows.xlsx#gone", form="codebook")
+    assert "has no such sheet" in errors(answer)["place"]
+    answer = workbooks.post("/data/choose", place="none.xlsx#gone", form="codebook")
+    assert "is not there" in errors(answer)["place"]
+
+
+def test_rows_to_compare_with_are_chosen_by_sheet_too(workbooks):
+    workbooks.post("/data/choose", place="rows.xlsx#all visits", codebook="book.xlsx#codes", form="codebook")
+    offered = look._data_files(workbooks.studio)
+    assert {"rows.xlsx#all visits", "book.xlsx#read me", "single.xlsx"} <= set(offered)
+    assert "book.xlsx#codes" not in offered

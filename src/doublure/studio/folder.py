@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from doublure.data.splits import split_off
 from doublure.errors import InputError, escaped, printable
 from doublure.support.files import Unwritable
 
@@ -56,9 +57,11 @@ class ProjectFolder:
         try:
             found = (self.root / name).resolve()
             found.exists()
+            file = split_off(self.root / name)[0].resolve()  # of book.xlsx#sheet, the workbook is what is read
         except (OSError, RuntimeError):  # longer than the disk takes, or a loop of links
             raise InputError("is no usable name of a file", field=name, remedy=_INSIDE) from None
-        if Path(name).is_absolute() or ".." in Path(name).parts or not found.is_relative_to(self.root):
+        inside = found.is_relative_to(self.root) and file.is_relative_to(self.root)
+        if Path(name).is_absolute() or ".." in Path(name).parts or not inside:
             raise InputError("is outside the folder", field=name, remedy=_INSIDE)
         return found
 
@@ -74,6 +77,19 @@ class ProjectFolder:
         if not found.is_file() and not found.is_dir():  # a pipe, whose reader waits for ever; a device
             raise InputError("is neither a file nor a folder", field=name, remedy="choose one of the folder's files")
         return found
+
+    def part(self, name: str) -> Path:
+        """Return the path of data that is there, or of a part of it: a workbook's sheet is named behind a ``#``.
+
+        Raises:
+            InputError: As :meth:`existing`.
+        """
+        self.path(name)
+        _, part = split_off(self.root / name)
+        if part is None:
+            return self.existing(name)
+        whole = self.existing(name.removesuffix(f"#{part}"))
+        return whole.with_name(f"{whole.name}#{part}")
 
     def open(self, name: str) -> BinaryIO:
         """Open a file by descriptors, a folder after another: no link is followed, whenever it was set.

@@ -32,6 +32,7 @@ from doublure.studio.project import (
     confined,
     with_table,
 )
+from doublure.studio.sheets import with_sheets
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import codebook
 from doublure.studio.visit import FieldError, FormErrors, Misfits, Studio, Visit, as_fields, write_private
@@ -52,7 +53,7 @@ def show(visit: Visit) -> Page:
     schemas = [each.name for each in entries if each.name.endswith(_SCHEMA_ENDING)]
     files = [each for each in entries if each.name not in (*_OWN, *schemas) and not each.name.endswith(_LEDGER_ENDING)]
     context = {
-        "files": [(each.name, f"{each.name}/" if each.is_dir() else f"{each.name} ({_size(each)})") for each in files],
+        "files": [choice for each in files for choice in _choices(visit.studio.folder, each)],
         "schemas": [(each, each) for each in schemas],
         "waiting": _waiting(visit),
         "forms": [(name, f"{name}: {form.title}") for name, form in FORMS.items()],
@@ -61,13 +62,23 @@ def show(visit: Visit) -> Page:
     return Page("data.html.j2", context)
 
 
+def _choices(folder: ProjectFolder, path: Path) -> list[tuple[str, str]]:
+    """Return what a file or folder offers as data or codebook: a name, and its words."""
+    if path.is_dir():
+        return [(path.name, f"{path.name}/")]
+    return [(name, f"{name} ({_size(path)})") for name in with_sheets(folder, path)]
+
+
 def choose(visit: Visit, replaced: Mapping[str, bytes] = _NOTHING) -> str:
-    """Draft the schema of the chosen data; a codebook that was dropped in and is refused does not stay."""
+    """Draft the schema of the chosen data; a codebook that was dropped in and is refused does not stay.
+
+    A workbook of several sheets does: it is refused until one of them is chosen.
+    """
     new = _new_codebook(visit)
     try:
         return _chosen(visit, replaced)
     except DoublureError:
-        if new is not None and visit.project.codebook != new.name:
+        if new is not None and with_sheets(visit.studio.folder, new) == [new.name] != [visit.project.codebook]:
             new.unlink(missing_ok=True)
         raise
 
@@ -103,7 +114,7 @@ def _chosen(visit: Visit, replaced: Mapping[str, bytes]) -> str:
     if waits:
         return _keep_waiting(visit, source)
     try:
-        made = _drafted(visit, source, None if book is None else studio.root / book)
+        made = _drafted(visit, source, None if book is None else studio.folder.part(book))
     except OpenRoot as error:
         raise Misfits((FieldError("root", f"{error.message}; name the table with one row for each unit"),)) from None
     except DoublureError as error:
@@ -322,7 +333,7 @@ def from_schema(project: Project, made: Draft, path: Path) -> Project:
 def looked_at(studio: Studio, source: DataSource) -> Any:
     """Return what the public functions take: the path of a file, or the header of a table in a database."""
     if url_scheme(source.place) is None:
-        return studio.folder.existing(source.place)
+        return studio.folder.part(source.place)
     url, names = confined(source.place, studio.folder), source.tables
     if len(names) > 1:
         return {name: empty_table(url, name) for name in names}
@@ -360,7 +371,7 @@ def _file(visit: Visit, chosen: str, dropped: str) -> str | None:
                 write_atomic(path, lambda file: shutil.copyfileobj(content, file), mode=_PRIVATE)
         return name
     name = visit.text(chosen)
-    return folder.name(folder.existing(name)) if name else None
+    return folder.name(folder.part(name)) if name else None
 
 
 def _place(visit: Visit, name: str) -> Path:

@@ -157,7 +157,7 @@ def _refuse_gone(studio: Studio, project: Project) -> None:
     """Refuse data that are not in the folder any more."""
     source = project.source
     if source is not None and source.table is None:
-        studio.folder.existing(source.place)
+        studio.folder.part(source.place)
 
 
 def done(studio: Studio) -> bool:

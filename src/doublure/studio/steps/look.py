@@ -11,6 +11,7 @@ from doublure.studio import script
 from doublure.studio.frames import framed_file
 from doublure.studio.project import Project
 from doublure.studio.runs import done_runs, find_run, jobs_in, progress, stop
+from doublure.studio.sheets import with_sheets
 from doublure.studio.step import Page, Step
 from doublure.studio.steps import misfits
 from doublure.studio.visit import FormErrors, Studio, Visit
@@ -48,8 +49,9 @@ def _data_files(studio: Studio) -> list[str]:
     project = studio.project
     ending = "" if project.source is None else Path(project.source.place).suffix
     files = [each for each in studio.folder.entries() if each.is_file()]
-    data = [each.name for each in files if find_container(each) is not None or (ending and each.suffix == ending)]
-    return [name for name in data if name not in (project.codebook, misfits.FILE)]
+    data = [each for each in files if find_container(each) is not None or (ending and each.suffix == ending)]
+    names = [name for each in data for name in with_sheets(studio.folder, each)]
+    return [name for name in names if name not in (project.codebook, misfits.FILE)]
 
 
 def evaluate(visit: Visit) -> str:
@@ -79,7 +81,7 @@ def _kept(visit: Visit, *, audit: bool, said: str) -> Project:
         if field not in visit.form:
             continue
         with found.at(field):
-            chosen[field] = folder.name(folder.existing(visit.text(field))) if visit.text(field) else ""
+            chosen[field] = folder.name(folder.part(visit.text(field))) if visit.text(field) else ""
     if "examples_shown" in visit.form:
         chosen["examples"] = EXAMPLES if visit.text("examples") == "yes" else 0
     if not (chosen.get("real") or script.real_data(visit.project)):

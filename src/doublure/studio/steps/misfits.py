@@ -40,7 +40,7 @@ def look(visit: Visit) -> str:
     if url_scheme(project.source.place) is not None:
         remedy = "a fit counts in the database what does not fit, and names the columns"
         raise DataError("is a database, whose cells stay there", field="data", remedy=remedy)
-    schema, data = visit.studio.schema(project), str(visit.studio.folder.existing(project.source.place))
+    schema, data = visit.studio.schema(project), str(visit.studio.folder.part(project.source.place))
     notes = NOTES[schema.kind](schema, data)
     seen = Seen()
     counts = list_misfits(schema, data, visit.studio.folder.path(FILE), notes=notes, force=True, seen=seen)
@@ -50,7 +50,7 @@ def look(visit: Visit) -> str:
             each.column,
             each.why,
             number,
-            coerced or each.reason.tolerated,
+            _becomes(each.reason, coerced=coerced),
             _hint(visit, schema, each.column, each.reason) if each.reason.unread else None,
         )
         for each, number in counts.items()
@@ -62,6 +62,13 @@ def look(visit: Visit) -> str:
         named = ", ".join(map(printable, most))
         visit.studio.status += f" In most records {named} does not: a fit would spend ε on noise. Fix it first."
     return "/columns#misfits"
+
+
+def _becomes(reason: MisfitReason, *, coerced: bool) -> str:
+    """Return what a fit does with what does not fit, as the third person of a verb."""
+    if not coerced and not reason.tolerated:
+        return "is refused"
+    return "leaves it out" if reason is MisfitReason.UNIT else "takes it"
 
 
 def _hint(visit: Visit, schema: Schema, name: str, reason: MisfitReason) -> FormHint | None:
@@ -88,7 +95,7 @@ def public_words(visit: Visit, name: str) -> tuple[str, ...]:
     if (column := project.column(name)) is not None:
         words = (str(column.facts.get("description", "")), *column.unread)
     if project.codebook is not None:
-        words += words_of(visit.studio.folder.existing(project.codebook), project.own_name(name))
+        words += words_of(visit.studio.folder.part(project.codebook), project.own_name(name))
     return words
 
 

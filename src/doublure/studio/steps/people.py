@@ -27,13 +27,13 @@ def show(visit: Visit) -> Page:
     names = [each.name for each in project.columns]
     likely = None if project.tables else likely_id(names)
     unit = project.unit
-    answered = bool(project.answers.get("people"))
-    saved_who = _saved_who(project) if answered else ""
+    who = _who(project)
+    named = who or project.tables or unit.get("name") != PERSON
     saved = {
-        "who": saved_who if answered else _SEVERAL if likely and people_in(likely) else "",
-        "unit": unit.get("name") if answered or project.tables else (people_in(likely) if likely else None) or PERSON,
+        "who": who or (_SEVERAL if likely and people_in(likely) else ""),
+        "unit": unit.get("name") if named else (people_in(likely) if likely else None) or PERSON,
         "id": (unit.get("id") if unit.get("id") != NO_ID else None) or likely or "",
-        "max_records": unit.get("max_records", "") if saved_who == _SEVERAL else "",
+        "max_records": unit.get("max_records", 1) if who == _SEVERAL else "",
         "order": unit.get("order") or "",
     }
     units = project.units
@@ -46,7 +46,7 @@ def show(visit: Visit) -> Page:
         **related.context(visit),
         "saved": saved,
         "likely": likely,
-        "own_id": project.plain_unit.get("id") if project.unit.get("id") is None else None,
+        "own_id": project.plain_unit.get("id") if who == ONE_EACH else None,
         "bought": bought,
         "units": "" if bought or units == UNDECLARED else units,
         "magnitude": units.get("magnitude", "") if bought else "",
@@ -143,8 +143,17 @@ def _orders(column: ProjectColumn) -> bool:
     return not column.left_out and "bounds" in keys_of_type(str(column.facts.get("type")))
 
 
-def _saved_who(project: Project) -> str:
-    return str(project.answers["people"].get("who", ""))
+def _who(project: Project) -> str:
+    """Return the answer that was saved, or that the unit of a codebook or a schema gives; empty without one."""
+    unit, saved = project.unit, project.answers.get("people")
+    if saved:
+        return str(saved.get("who", ""))
+    if project.tables or unit.get("id") in (None, UNDECLARED):
+        return ""
+    if unit["id"] == NO_ID:
+        return _ROWS
+    alone = project.changed(unit={"name": unit["name"]}).answer("people", who=ONE_EACH).plain_unit
+    return ONE_EACH if unit.get("max_records", 1) == 1 and alone.get("id") == unit["id"] else _SEVERAL
 
 
 def _count(visit: Visit, field: str) -> int:
@@ -157,7 +166,9 @@ def _count(visit: Visit, field: str) -> int:
 def done(studio: Studio) -> bool:
     """Return whether the question is answered."""
     project = studio.project
-    return bool(project.answers.get("people")) or (project.own_schema and project.schema_file is not None)
+    if project.own_schema and project.schema_file is not None:
+        return True
+    return bool(project.answers.get("people")) or (bool(_who(project)) and project.units != UNDECLARED)
 
 
 STEP = Step(key="people", title="Who is protected", show=show, takes={"keep": keep}, same=script.schema, done=done)
