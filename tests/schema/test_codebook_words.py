@@ -253,9 +253,10 @@ def test_a_codebook_with_one_meaning_tells_nothing_of_its_reading(tmp_path):
     assert (made.reading, made.not_read) == ((), "")
 
 
-def test_meanings_and_labels_are_kept(tmp_path):
+def test_meanings_and_labels_are_kept_and_comments_are_not_published(tmp_path):
     first, _, third, *_ = read(tmp_path, *ROWS).values()
-    assert first.description == "patient number; several stays, perhaps"
+    assert first.description == "patient number"
+    assert read_metadata(tmp_path / "codes.csv").unread == ("Comment",)
     assert third.description == "sex"
     assert third.facts["value_labels"] == {"1": "male", "2": "female", "9": "unknown"}
 
@@ -284,7 +285,7 @@ def test_of_several_sheets_the_one_that_is_named_is_the_codebook(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "header", ["column,type,values,missing,description,Notes", "Variable,Type,Allowed values,A,B,C"]
+    "header", ["column,type,values,missing,description,Long name", "Variable,Type,Allowed values,A,B,C"]
 )
 def test_rows_of_the_whole_are_read_under_any_headings(header, tmp_path):
     unit, rule = '"{name: patient, id: nr}"', '"{at_most: [born, seen]}"'

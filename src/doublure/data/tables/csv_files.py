@@ -317,7 +317,7 @@ def refused(
     return FaultyRecords(
         f"has records with {said}",
         field=name,
-        remedy="; ".join([*said_remedies, "or declare misfit: coerce"]),
+        remedy="; ".join([*said_remedies, "or declare misfit: coerce, which leaves such records out"]),
         faults=[Fault(each.line, file, each.rule) for file, each in unread],
     )
 

@@ -42,13 +42,13 @@ _HEADINGS: Mapping[str, str] = {
     "lower": "min|minimum|lower|lower bound|min value|minimum value",
     "upper": "max|maximum|upper|upper bound|max value|maximum value",
     "missing": "missing|missing values|missing codes|missing value code|missing data",
-    "description": "meaning|description|label|variable label|definition|comment|comments|notes|remarks|title|what|"
+    "description": "meaning|description|label|variable label|definition|title|what|"
     "what it is|what is it|long name|question|question text|unit|units|unit of measure|measurement unit",
 }
 """Meaning of a heading -> the headings, in small letters and without marks."""
 _STEMS: Mapping[str, str] = {
     "missing": "missing|unknown|unavailable|empty|null|blank",
-    "description": "mean|meaning|means|description|describes|explanation|explains|definition|comment|remark",
+    "description": "mean|meaning|means|description|describes|explanation|explains|definition",
     "lower": "minimum|lowest|least|smallest",
     "upper": "maximum|highest|greatest|largest",
     "allowed": "allowed|permitted|valid|possible|values|range|codes|categories|answers",
