@@ -142,8 +142,9 @@ def check_the_folder(lab, tmp_path):
     (outside / "a.csv").write_text("private")
     if not (inside / "link.csv").is_symlink():
         (inside / "link.csv").symlink_to(outside / "a.csv")
+        (inside / "link.xlsx").symlink_to(outside / "a.xlsx")
     folder = ProjectFolder(inside)
-    for name in ("../outside/a.csv", str(outside / "a.csv"), "link.csv"):
+    for name in ("../outside/a.csv", str(outside / "a.csv"), "link.csv", "link.xlsx#a sheet"):
         lab.refusal(InputError, lambda name=name: folder.path(name))
     assert [each.name for each in folder.entries()] == []
 
@@ -153,14 +154,15 @@ def test_nothing_outside_the_folder_is_named(lab, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "gap",
+    ("gap", "planted"),
     [
-        "not found.is_relative_to(self.root)",
-        "Path(name).is_absolute() or '..' in Path(name).parts or not found.is_relative_to(self.root)",
+        ("found.is_relative_to(self.root) and file.is_relative_to(self.root)", "True"),
+        ("file.is_relative_to(self.root)", "True"),
+        ("Path(name).is_absolute() or '..' in Path(name).parts or (not inside)", "False"),
     ],
 )
-def test_a_folder_with_a_gap_is_caught(lab, monkeypatch, tmp_path, gap):
-    plant(monkeypatch, ProjectFolder, "path", (gap, "False"))
+def test_a_folder_with_a_gap_is_caught(lab, monkeypatch, tmp_path, gap, planted):
+    plant(monkeypatch, ProjectFolder, "path", (gap, planted))
     with lab.caught():
         check_the_folder(lab, tmp_path)
 
